@@ -1,0 +1,1 @@
+"""Floor 1: public run tables by name."""

@@ -1,0 +1,1 @@
+"""Floor 0: the vocabulary. No sampling, no plots, no files."""

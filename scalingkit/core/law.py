@@ -1,0 +1,113 @@
+"""Law: an elementwise curve with parameters. Called, it broadcasts by dimension name."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import xarray as xr
+
+from scalingkit.core.card import Card, Claim, Source
+from scalingkit.core.param import Param
+
+
+@dataclass(frozen=True, kw_only=True)
+class Law:
+    """``output = curve(*inputs, *params)``, elementwise.
+
+    card       name, summary, sources, scope
+    inputs     input name -> meaning, in the order the curve takes them
+    output     name of the outcome ("loss")
+    curve      elementwise function in JAX operations, taking inputs then params, by these names
+    params     parameter name -> Param, in the order the curve takes them
+    scales     coefficient -> (input, exponent): the coefficient c sits on the power input**-exponent, so that
+               curve(x, c) == curve(x / s, c * s**-exponent) for every s > 0; the exponent is a parameter's name or a
+               number. Every use of that input must be covered (the contract test checks the identity).
+    linear     parameters that enter linearly, given all the others
+    published  Source -> parameter values as printed
+    claims     numbers computed from published values: each quantity takes (law, values)
+    example    a design and noise on which the law is tested: input -> (low, high, count); noise: log-scale sd;
+               truth: parameter values (default: the first published values)
+    decreasing inputs in which the curve falls for every admissible parameter
+    """
+
+    card: Card
+    inputs: Mapping[str, str]
+    output: str
+    curve: Callable[..., Any]
+    params: Mapping[str, Param]
+    scales: Mapping[str, tuple[str, str | float]] = field(default_factory=dict)
+    linear: tuple[str, ...] = ()
+    published: Mapping[Source, Mapping[str, float]] = field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()
+    example: Mapping[str, Any] = field(default_factory=dict)
+    decreasing: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        want, got = (*self.inputs, *self.params), tuple(inspect.signature(self.curve).parameters)
+        if got != want:
+            raise TypeError(f"law {self.name!r}: its curve takes {got}, but inputs and params are {want}.")
+        for c, (x, e) in self.scales.items():
+            if c not in self.params or x not in self.inputs or (isinstance(e, str) and e not in self.params):
+                raise ValueError(f"law {self.name!r}: scales[{c!r}] = {(x, e)!r} names what the law does not have.")
+        if unknown := set(self.linear) - set(self.params):
+            raise ValueError(f"law {self.name!r}: linear names {sorted(unknown)}, which are not parameters.")
+        for source, values in self.published.items():
+            if set(values) != set(self.params):
+                raise ValueError(f"law {self.name!r}: published {source.key} gives {sorted(values)}.")
+
+    @property
+    def name(self) -> str:
+        return self.card.name
+
+    @property
+    def truth(self) -> dict[str, float]:
+        """Parameter values of the example: ``example['truth']``, else the first published values."""
+        values = self.example.get("truth") or next(iter(self.published.values()))
+        return {k: float(values[k]) for k in self.params}
+
+    def with_priors(self, **priors: dist.Distribution) -> Law:
+        """The same law under other priors, by parameter name."""
+        for k in priors:
+            self._known(k)
+        new = {k: replace(p, prior=priors[k]) if k in priors else p for k, p in self.params.items()}
+        return replace(self, params=new)
+
+    def __call__(self, data: Any = None, /, **values: Any) -> Any:
+        """The curve at inputs and parameters given by name, from a Dataset or posterior ``data`` and/or keywords.
+
+        DataArrays broadcast by dimension name: a grid (size, tokens) and a posterior (chain, draw, family) give
+        (size, tokens, chain, draw, family). Plain numbers and arrays broadcast as NumPy does.
+        Raises TypeError naming what is missing or unknown.
+        """
+        for k in values:
+            self._known(k, (*self.inputs, *self.params))
+        names = (*self.inputs, *self.params)
+        if data is not None:
+            values = {k: data[k] for k in names if k in data} | values
+        if missing := [k for k in names if k not in values]:
+            raise TypeError(f"law {self.name!r} needs {', '.join(missing)}: give them by name.")
+        args = [values[k] for k in names]
+        if not any(isinstance(a, xr.DataArray) for a in args):
+            return self.curve(*(_float(a) for a in args))
+        out = xr.apply_ufunc(lambda *a: np.asarray(self.curve(*map(_float, a))), *args)
+        return out.rename(self.output)
+
+    def _known(self, name: str, names: tuple[str, ...] = ()) -> None:
+        names = names or tuple(self.params)
+        if name not in names:
+            close = difflib.get_close_matches(name, names, 1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise TypeError(f"law {self.name!r} has no {name!r}; it has {', '.join(names)}.{hint}")
+
+
+def _float(a: Any) -> Any:
+    """Float64 before JAX sees it: 7e10 does not fit int32."""
+    return a if isinstance(a, jax.Array) else jnp.asarray(np.asarray(a, dtype=np.float64))

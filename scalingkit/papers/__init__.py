@@ -1,0 +1,1 @@
+"""Floor 5: one file per source paper."""

@@ -1,0 +1,1 @@
+"""Floor 6: seaborn and matplotlib; Dataset in, Axes out."""

@@ -1,0 +1,1 @@
+"""Floor 1: one file per procedure that spends compute."""

@@ -1,0 +1,1 @@
+"""Floor 6: Jupyter widgets; Dataset in, view out."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -32,7 +32,7 @@ class Card:
 
     name: str
     summary: str
-    tags: frozenset[str] = frozenset()
+    tags: Set[str] = frozenset()
     sources: tuple[Source, ...] = ()
     scope: str = ""
 

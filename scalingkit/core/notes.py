@@ -15,6 +15,20 @@ Severity = Literal["info", "warning", "error"]
 
 CODES: dict[str, str] = {
     "rows-quarantined": "Rows were set aside and not used; the quarantine table gives a reason for each.",
+    "starts-disagree": "Few of the optimiser's starts reached the best minimum; a better one may exist. Raise starts.",
+    "not-converged": "The optimiser stopped where the objective still falls. Do not use the values.",
+    "ridge": "The data leave a combination of parameters nearly free; the named ones trade against each other.",
+    "no-effect": "A parameter changes no prediction: its term has vanished, or its input never varies in these runs.",
+    "no-interior-optimum": "At some draws the law has no compute-optimal size inside the window that was searched.",
+    "beyond-runs": "The answer lies far beyond the runs it was learnt from; its interval assumes that the law holds there.",
+    "not-identified": "The runs leave a combination of parameters free; its value comes from the prior. Add the named run.",
+    "prior-dominated": "The posterior of a parameter is hardly narrower than its prior: the prior sets it.",
+    "right-censored": "Some outcomes are only known to lie above a bound; a likelihood must say so.",
+    "stopping-rule": "The number of samples was not fixed beforehand; ratios of counts are biased.",
+    "mixed-conventions": "One column holds numbers of two kinds; they were told apart, not averaged.",
+    "copied-replicates": "Some replicates are exact copies of others and carry no information of their own.",
+    "constants-only": "The source prints fitted constants; the measured points behind them are not public.",
+    "suspect-values": "The values contradict what the column is said to be; look before using them.",
 }
 
 

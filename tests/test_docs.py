@@ -1,0 +1,99 @@
+"""The documentation builds offline without a warning, and its generated pages say what the package says."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+FETCHED = re.compile(
+    r"""<(?:script|img|iframe)[^>]+src=["'](?:https?:)?//|<link[^>]+href=["'](?:https?:)?//|@import\s+(?:url\()?["']?https?:"""
+)
+
+
+def build(source: Path, into: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", str(source), str(into)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def fetches(folder: Path) -> list[str]:
+    """Pages that would load a script, style, font or picture from elsewhere."""
+    return [str(p) for p in folder.rglob("*.html") if FETCHED.search(p.read_text(encoding="utf-8"))]
+
+
+@pytest.fixture(scope="session")
+def pages(root: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("pages", root / "docs" / "pages.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_documentation_builds_without_a_warning_and_loads_nothing_from_elsewhere(
+    root: Path, tmp_path: Path
+) -> None:
+    done = build(root / "docs", tmp_path)
+    assert done.returncode == 0, done.stderr
+    for page in ("index", "tasks", "limits", "conventions", "generated/api", "generated/codes", "generated/catalogue"):
+        assert (tmp_path / f"{page}.html").is_file()
+    assert (tmp_path / "generated" / "laws" / "chinchilla.html").is_file()
+    assert fetches(tmp_path) == []
+
+
+def test_a_warning_fails_the_build(tmp_path: Path) -> None:
+    (tmp_path / "conf.py").write_text("extensions = ['myst_nb']\n")
+    (tmp_path / "index.md").write_text("# Page\n\n[nowhere](missing.md)\n")
+    done = build(tmp_path, tmp_path / "out")
+    assert done.returncode != 0
+    assert "missing.md" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '<script src="https://cdn.example/x.js">',
+        "<link rel='stylesheet' href='//fonts.example/a.css'>",
+        "@import url(https://x)",
+    ],
+)
+def test_a_planted_fetch_is_found(tmp_path: Path, line: str) -> None:
+    (tmp_path / "page.html").write_text(f"<html><style></style>{line}</html>")
+    assert fetches(tmp_path)
+    (tmp_path / "page.html").write_text('<a href="https://example.org">a link is no fetch</a>')
+    assert not fetches(tmp_path)
+
+
+def test_a_law_page_shows_priors_published_values_and_computed_claims(pages: ModuleType) -> None:
+    from scalingkit.core.zoo import get
+
+    law = get("chinchilla")
+    page = pages.law_page(law)
+    assert "L(N, D) = E + A / N**alpha + B / D**beta" in page
+    assert "`N**-alpha`" in page
+    assert "482.01" in page
+    assert "agrees" in page
+    assert "DIFFERS" not in page
+
+
+def test_a_claim_that_does_not_come_out_is_shown_as_such(pages: ModuleType) -> None:
+    from scalingkit.core.zoo import get
+
+    law = get("chinchilla")
+    wrong = dataclasses.replace(law, claims=tuple(dataclasses.replace(c, value=c.value + 1) for c in law.claims))
+    assert "DIFFERS" in pages.law_page(wrong)
+
+
+def test_every_code_and_public_name_has_its_place(pages: ModuleType) -> None:
+    import scalingkit
+    from scalingkit.core.notes import CODES
+
+    codes, api = pages.codes_page(), pages.api_page()
+    assert all(f"`{code}`" in codes for code in CODES)
+    assert all(f"scalingkit.{m}{'.' + a if a else ''}" in api for m, a in scalingkit._PUBLIC.values())

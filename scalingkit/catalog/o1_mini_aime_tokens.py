@@ -81,7 +81,7 @@ table = Table(
         Fit(
             law="power",
             options={"rename": {"x": "tokens_used", "y": "error"}, "delta": 1e3},
-            expected={"alpha": 0.1656},
+            expected={"alpha": 0.1676},
             tolerance={"alpha": 5e-4},
             where="our least-squares line of log(1 - accuracy) on log tokens used, 11 runs; the source fits no law",
         ),

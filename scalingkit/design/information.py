@@ -137,12 +137,16 @@ def jacobian_array(law: Law, theta: np.ndarray, x: np.ndarray, coords: Coords, o
     c = coordinates(law)
     if coords == "pivoted":
         pivots = pivot_array(c, x)
-        u = unconstrained(c, theta, pivots)
-        return np.asarray(_pivoted(c, of)(jnp.asarray(u), jnp.asarray(x / pivots)))
+        return pivoted_at(c, unconstrained(c, theta, pivots), x / pivots, of)
     if coords not in ("natural", "log"):
         raise DesignError(f"no coordinates {coords!r}.{hint(str(coords), ('natural', 'log', 'pivoted'))}")
     J = np.asarray(_natural(c, of)(jnp.asarray(theta), jnp.asarray(x)))
     return J * theta[:, None, :] if coords == "log" else J
+
+
+def pivoted_at(c: Coordinates, u: np.ndarray, x: np.ndarray, of: Outcome) -> np.ndarray:
+    """J (S, n, p) at unconstrained parameters u (S, p) and inputs x (n, K) already divided by their pivots."""
+    return np.asarray(_pivoted(c, of)(jnp.asarray(u), jnp.asarray(x)))
 
 
 def pivot_array(c: Coordinates, x: np.ndarray) -> np.ndarray:

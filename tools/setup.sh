@@ -30,12 +30,12 @@ fi
 
 python=$venv/bin/python
 if ! "$python" -m uv --version >/dev/null 2>&1; then
-    "$python" -m pip install --quiet uv || echo "uv is not to be had; going on with pip, which is slower" >&2
+    "$python" -m pip install --quiet --quiet uv || echo "uv is not to be had; going on with pip, which is slower" >&2
 fi
 if "$python" -m uv --version >/dev/null 2>&1; then
     install() { "$python" -m uv pip install --quiet --python "$python" "$@"; }
 else
-    install() { "$python" -m pip install --quiet "$@"; }
+    install() { "$python" -m pip install --quiet --quiet "$@"; }
 fi
 
 echo "Installing the pinned packages into $venv (a few minutes the first time)"

@@ -19,40 +19,59 @@ from scalingkit.design.information import Outcome, outcome
 from scalingkit.infer.coordinates import Coordinates
 from scalingkit.infer.varpro import solve as cholesky_solve
 
-STEPS = 50
+STEPS, STARTS = 50, 12
 _LONGEST = 1.0  # no parameter moves by more than this in one step: u is a logarithm
 
 
-def padded(x: np.ndarray, y: np.ndarray, w: np.ndarray, to: int = 32) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """x (n, K), y, w with rows of weight zero added up to a multiple of ``to``: fewer shapes, fewer compilations."""
-    more = -len(y) % to
+def padded(x: np.ndarray, y: np.ndarray, w: np.ndarray, least: int = 64) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """x (n, K), y, w with rows of weight zero added up to a power of two: few shapes, so few compilations."""
+    more = max(least, 1 << (len(y) - 1).bit_length()) - len(y)
     return np.pad(x, ((0, more), (0, 0)), mode="edge"), np.pad(y, (0, more), mode="edge"), np.pad(w, (0, more))
 
 
+def best_of(
+    c: Coordinates, of: Outcome, starts: np.ndarray, x: np.ndarray, y: np.ndarray, w: np.ndarray, m: np.ndarray, p: np.ndarray
+) -> tuple[np.ndarray, float]:  # fmt: skip
+    """The best (u, objective) over ``starts`` (k, p), with prior mean m and precision p (zeros for none).
+
+    Always STARTS problems of one shape: fewer starts are repeated, more are cut.
+    """
+    u0 = jnp.asarray(np.resize(starts, (STARTS, starts.shape[1])))
+    u, value = _solver(c, of)(u0, x, y, w, jnp.asarray(m), jnp.asarray(p))
+    i = int(np.argmin(np.nan_to_num(np.asarray(value), nan=np.inf)))
+    return np.asarray(u[i]), float(value[i])
+
+
 @lru_cache(maxsize=128)
-def solver(c: Coordinates, of: Outcome, steps: int = STEPS) -> Any:
-    """(u0, free, x, y, w, m, p) -> (u, objective); u0 and free have a leading problem dim, and so does w."""
-    return jax.jit(jax.vmap(_one(c, of, steps), (0, 0, None, None, 0, None, None)))
+def _solver(c: Coordinates, of: Outcome) -> Any:
+    descend = _one(c, of, STEPS)
+
+    def solve(u0: jax.Array, *rest: Any) -> Any:
+        return descend(u0, jnp.ones(u0.shape, bool), *rest)
+
+    return jax.jit(jax.vmap(solve, (0, None, None, None, None, None)))
 
 
 @lru_cache(maxsize=128)
 def walker(c: Coordinates, of: Outcome, steps: int = 25) -> Any:
-    """Continuation: (u0, k, offsets, x, y, w) -> (u, objective) along fixed values of u_k, each start the last optimum.
+    """Continuation: (u0, k, values, x, y, w) -> objective (problem, step) along fixed values of u_k.
 
-    u0, k and offsets (problem, step) have a leading problem dim. No prior: this is the likelihood's profile.
+    Out from u0 and back again, each start the last optimum, the better of the two kept: in a flat valley one way alone
+    can be left behind. u0 (problem, p), k (problem,), values (problem, step). No prior: the likelihood's profile.
     """
     descend = _one(c, of, steps)
 
-    def walk(u0: jax.Array, k: jax.Array, offsets: jax.Array, x: Any, y: Any, w: Any) -> Any:
+    def walk(u0: jax.Array, k: jax.Array, values: jax.Array, x: Any, y: Any, w: Any) -> Any:
         free = jnp.arange(u0.size) != k
         none = jnp.zeros_like(u0)
 
-        def step(u: jax.Array, offset: jax.Array) -> Any:
-            at = jnp.where(free, u, u0 + offset)
-            found, value = descend(at, free, x, y, w, none, none)
-            return found, (found, value)
+        def step(u: jax.Array, value: jax.Array) -> Any:
+            found, objective = descend(jnp.where(free, u, value), free, x, y, w, none, none)
+            return found, objective
 
-        return jax.lax.scan(step, u0, offsets)[1]
+        end, out = jax.lax.scan(step, u0, values)
+        _, back = jax.lax.scan(step, end, values, reverse=True)
+        return jnp.minimum(out, back)
 
     return jax.jit(jax.vmap(walk, (0, 0, 0, None, None, None)))
 

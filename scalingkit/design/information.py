@@ -166,11 +166,13 @@ def unconstrained(c: Coordinates, theta: np.ndarray, pivots: np.ndarray) -> np.n
 
 
 def raw(c: Coordinates, u: np.ndarray, pivots: np.ndarray) -> np.ndarray:
-    """Raw parameters (..., p) at points u (..., p)."""
-    at = dict(zip(c.law.inputs, pivots, strict=True))
-    flat = jnp.asarray(u).reshape(-1, len(c.names))
-    made = jax.vmap(lambda one: jnp.stack([c.raw(one, at)[k] for k in c.names]))(flat)
-    return np.asarray(made).reshape(u.shape)
+    """Raw parameters (..., p) at points u (..., p): ``Coordinates.raw`` over any number of draws, without tracing."""
+    at, names = dict(zip(c.law.inputs, pivots, strict=True)), c.names
+    theta = {k: np.asarray(c.to[k](u[..., i])) for i, k in enumerate(names)}
+    made = dict(theta)
+    for k, (x, e) in c.law.scales.items():
+        made[k] = theta[k] * at[x] ** (theta[e] if isinstance(e, str) else e)
+    return np.stack([made[k] for k in names], -1)
 
 
 def _unit(J: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ def contraction(value: float) -> str:
     value = max(value, 0.0)
     if value < 0.05:
         return "0"
-    return f"{value:.2f}" if value >= 0.9 else f"{value:.1f}"
+    return ">0.99" if value > 0.995 else f"{value:.2f}" if value >= 0.9 else f"{value:.1f}"
 
 
 def status(value: float) -> str:
@@ -61,6 +61,8 @@ def direction(
 def _factor(before: float, after: float) -> str:
     if before > 0 and after > 0:
         ratio = after / before
+        if 0.5 < ratio < 2:
+            return f"{100 * (ratio - 1):+.2g}%"
         return f"x{ratio:.2g}" if 0.01 < ratio < 100 else f"x{ratio:.0e}"
     return f"{after - before:+.2g}"
 

@@ -11,7 +11,7 @@ from scalingkit.design.information import fisher, jacobian
 
 SIZES = np.geomspace(3e8, 3e10, 10)
 TRUTH = dict(E=1.82, A=482.0, alpha=0.348, B=2085.0, beta=0.366)
-TAU = {k: ("corpus", 0.05) for k in TRUTH}
+TAU = dict.fromkeys(TRUTH, ("corpus", 0.05))
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_pooling_corpora_that_share_k_does_not_contract_the_sloppy_direction(law
 
 
 def test_separate_coefficients_make_different_k_useless(law):
-    free = {k: ("corpus", np.inf) for k in ("E", "A", "B")}
+    free = dict.fromkeys(("E", "A", "B"), ("corpus", np.inf))
     runs = corpora(20.0 * np.geomspace(0.1, 10, 8))
     found = contraction(law, TRUTH, runs, 0.01, pool=free)
     assert np.isnan(found["contraction"].sel(param="A"))

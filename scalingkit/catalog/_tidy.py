@@ -16,6 +16,7 @@ import xarray as xr
 from scalingkit.core import names, notes
 
 POSITIVE = ("N", "D", "U", "C", "loss")
+EXACT = 1e15  # beyond this, a whole float is written with six digits
 
 
 @dataclass(frozen=True)
@@ -146,10 +147,14 @@ def run_labels(frame: pd.DataFrame, run: str | Sequence[str]) -> np.ndarray:
 
 
 def text(column: pd.Series) -> np.ndarray:
-    """As text: whole floats without '.0', missing as ''."""
-    return _str(
-        ["" if pd.isna(v) else f"{v:.0f}" if isinstance(v, float) and v.is_integer() else str(v) for v in column]
-    )
+    """As text: whole floats without '.0', beyond 1e15 as '1e+20'; missing as ''."""
+    return _str(["" if pd.isna(v) else _plain(v) if isinstance(v, float) else str(v) for v in column])
+
+
+def _plain(v: float) -> str:
+    if abs(v) >= EXACT:
+        return f"{v:.6g}"
+    return f"{v:.0f}" if v.is_integer() else str(v)
 
 
 def _str(values: Sequence[str]) -> np.ndarray:

@@ -15,10 +15,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
@@ -27,10 +25,10 @@ from scalingkit.core.names import PARAM, RUN
 from scalingkit.core.notes import Note, dump
 from scalingkit.core.precision import require_x64
 from scalingkit.design import bands, prior, verdict, words
-from scalingkit.design.contraction import DIRECTION, directions, laplace, per_parameter
+from scalingkit.design.contraction import DIRECTION, directions, per_parameter
 from scalingkit.design.cost import per_run
-from scalingkit.design.descent import STARTS, best_of, padded
-from scalingkit.design.evidence import Evidence, flat, labels, of_group, read
+from scalingkit.design.descent import best_of, padded
+from scalingkit.design.evidence import Evidence, labels, of_group, read
 from scalingkit.design.grids import DesignError
 from scalingkit.design.information import (
     block_params,
@@ -40,18 +38,17 @@ from scalingkit.design.information import (
     pivot_array,
     pivoted_at,
     raw,
-    unconstrained,
     vif_array,
 )
 from scalingkit.design.nextrun import next_runs
 from scalingkit.design.profile import Profile, profile
+from scalingkit.design.state import State, at_values, curve, data, mode, posterior
 from scalingkit.design.thresholds import tpp_threshold
 from scalingkit.infer.coordinates import of as coordinates
 
 WITHIN = 0.01  # half-width of the 90% interval of the loss, relative, up to which extrapolation is called safe
 FREE = 0.5  # a direction with less contraction than this is free
 KAPPA_GOAL = 1000.0
-_DRAWS, _NOISE = 400, 0.02
 
 
 def identify(
@@ -74,99 +71,15 @@ def identify(
     if found.runs is None:
         raise DesignError("identify needs the runs: this source does not carry them, so give runs=...")
     if theta is not None and found.draws is None:
-        return _finish([_one(found, _at_values(found, theta), within, profiles)], [{}], found)
+        return _finish([_one(found, at_values(found, theta), within, profiles)], [{}], found)
     combos = labels(found)
     x = inputs(found.law, found.runs)
     pivots = pivot_array(coordinates(found.law), x)
     parts = [
-        _one(part, _posterior(part, pivots) if part.draws is not None else _mode(part, pivots), within, profiles)
+        _one(part, posterior(part, pivots) if part.draws is not None else mode(part, pivots), within, profiles)
         for part in (of_group(found, label) for label in combos)
     ]
     return _finish(parts, combos, found, _pareto(source))
-
-
-@dataclass(frozen=True)
-class State:
-    """Where one group stands: centre u (p,), covariance (p, p), draws of raw parameters (S, p), noise, pivots (K,)."""
-
-    u: np.ndarray
-    cov: np.ndarray
-    theta: np.ndarray
-    noise: float
-    pivots: np.ndarray
-
-
-def _posterior(found: Evidence, pivots: np.ndarray) -> State:
-    theta = flat(found, _DRAWS)
-    if len(theta) < 10:
-        raise DesignError(f"{len(theta)} posterior draws are too few for a covariance; give at least 10.")
-    u = unconstrained(coordinates(found.law), flat(found), pivots)
-    centre = u.mean(0)
-    noise = found.noise if found.noise is not None else _residual_sd(found, centre, pivots)
-    return State(centre, np.cov(u, rowvar=False), theta, noise, pivots)
-
-
-def _at_values(found: Evidence, theta: Mapping[str, float]) -> State:
-    """Laplace at given parameter values, for a design that has not been run."""
-    c = coordinates(found.law)
-    if missing := [k for k in c.names if k not in theta]:
-        raise DesignError(f"theta lacks {', '.join(missing)}.")
-    pivots = pivot_array(c, inputs(found.law, found.runs))  # type: ignore[arg-type]
-    u = unconstrained(c, np.array([[float(theta[k]) for k in c.names]]), pivots)[0]
-    return _gaussian(found, u, found.noise or _NOISE, pivots)
-
-
-def _mode(found: Evidence, pivots: np.ndarray) -> State:
-    """Laplace at the posterior's mode, the noise estimated with it; at the law's example where there is no outcome."""
-    if found.y is None:
-        if not (found.law.published or found.law.example.get("truth")):
-            raise DesignError(f"the runs have no {found.law.output!r}, so give theta=... at which to judge the design.")
-        return _at_values(found, found.law.truth)
-    c = coordinates(found.law)
-    m, sd = prior.moments(found.law)
-    starts = np.concatenate([m[None], prior.draws(found.law, STARTS - 1)])
-    noise = found.noise or _NOISE
-    for _ in range(1 if found.noise else 3):
-        best, _ = best_of(c, found.of, starts, *_data(found, noise, pivots), m, 1 / sd)
-        starts = np.concatenate([best[None], starts[1:]])
-        noise = found.noise or _residual_sd(found, best, pivots)
-    return _gaussian(found, best, noise, pivots)
-
-
-def _gaussian(found: Evidence, u: np.ndarray, noise: float, pivots: np.ndarray) -> State:
-    c = coordinates(found.law)
-    x = inputs(found.law, found.runs)  # type: ignore[arg-type]
-    _, sd = prior.moments(found.law)
-    J = pivoted_at(c, u[None], x / pivots, found.of)[0] * np.sqrt(found.weight)
-    cov = laplace(J, noise, sd)
-    some = np.random.default_rng(0).multivariate_normal(u, cov, _DRAWS, method="eigh")
-    return State(u, cov, raw(c, some, pivots), noise, pivots)
-
-
-def _data(found: Evidence, noise: float, pivots: np.ndarray, leave: np.ndarray | None = None) -> tuple[Any, Any, Any]:
-    """Inputs over their pivots, outcome on the noise's scale, weights; padded. ``leave``: runs of weight zero."""
-    x = inputs(found.law, found.runs) / pivots  # type: ignore[arg-type]
-    assert found.y is not None
-    y = np.log(found.y) if found.of == "log" else found.y
-    w = np.full(len(y), found.weight / noise**2)
-    return padded(x, y, w if leave is None else np.where(leave, 0.0, w))
-
-
-def _residual_sd(found: Evidence, u: np.ndarray, pivots: np.ndarray) -> float:
-    """sd of the (log) residuals at u, with the degrees of freedom that the parameters took."""
-    if found.y is None:
-        return _NOISE
-    f = _curve(found, u[None], inputs(found.law, found.runs), pivots)[0]  # type: ignore[arg-type]
-    y = np.log(found.y) if found.of == "log" else found.y
-    return float(max(np.sqrt(np.sum((y - f) ** 2) / max(len(y) - u.size, 1)), 1e-6))
-
-
-def _curve(found: Evidence, u: np.ndarray, x: np.ndarray, pivots: np.ndarray) -> np.ndarray:
-    """The (log) curve (S, n) at u (S, p) and inputs x (n, K)."""
-    theta = raw(coordinates(found.law), u, pivots)
-    columns = [jnp.asarray(theta[:, None, i]) for i in range(theta.shape[1])]
-    f = np.asarray(found.law.curve(*(jnp.asarray(x[None, :, i]) for i in range(x.shape[1])), *columns))
-    return np.log(f) if found.of == "log" else f
 
 
 def _one(found: Evidence, state: State, within: float, profiles: bool) -> xr.Dataset:
@@ -240,7 +153,7 @@ def _extrapolation(out: xr.Dataset, found: Evidence, state: State, x: np.ndarray
     law = found.law
     anchor = x[np.argmax(np.prod(x, -1))]
     half = 1.645 / (
-        1.0 if found.of == "log" else float(np.abs(_curve(found, state.u[None], anchor[None], state.pivots)))
+        1.0 if found.of == "log" else float(np.abs(curve(found, state.u[None], anchor[None], state.pivots)))
     )
     ways = bands.directions(law, anchor)
     far = [bands.reach(half * bands.posterior_sd(law, state.theta, path, found.of), within) for path in ways.values()]
@@ -297,9 +210,9 @@ def _decade(out: xr.Dataset, found: Evidence, state: State, x: np.ndarray, sd: n
         return out.assign(decade_error=((), np.nan), decade_runs=((), int(held.sum())))
     c = coordinates(found.law)
     m, _ = prior.moments(found.law)
-    xs, y, w = _data(found, state.noise, state.pivots, held)
+    xs, y, w = data(found, state.noise, state.pivots, held)
     u, _ = best_of(c, found.of, state.u[None], xs, y, w, m, 1 / sd)
-    f = _curve(found, u[None], x[held], state.pivots)[0]
+    f = curve(found, u[None], x[held], state.pivots)[0]
     error = float(np.sqrt(np.mean((y[: held.size][held] - f) ** 2)))
     attrs = {"meaning": "rms (log) error on the dearest decade of runs, fitted without them"}
     return out.assign(decade_error=((), error, attrs), decade_runs=((), int(held.sum())))
@@ -310,11 +223,11 @@ def _profiles(
 ) -> xr.Dataset:
     """Profile likelihoods: of the outcomes, or of what the curve itself predicts where there are none."""
     if found.y is None:
-        f = _curve(found, state.u[None], x, state.pivots)[0]
-        data = padded(x / state.pivots, f, np.full(len(f), found.weight / state.noise**2))
+        f = curve(found, state.u[None], x, state.pivots)[0]
+        fitted = padded(x / state.pivots, f, np.full(len(f), found.weight / state.noise**2))
     else:
-        data = _data(found, state.noise, state.pivots)
-    made = _profile(found, state, data, J, sd)
+        fitted = data(found, state.noise, state.pivots)
+    made = _profile(found, state, fitted, J, sd)
     return out.assign(
         profile_value=((PARAM, "step"), made.value, {"meaning": "the parameter; coefficients at the pivot"}),
         profile_deviance=((PARAM, "step"), made.deviance),
@@ -322,11 +235,11 @@ def _profiles(
     ).assign_coords(bound=["lower", "upper"])
 
 
-def _profile(found: Evidence, state: State, data: tuple[Any, Any, Any], J: np.ndarray, sd: np.ndarray) -> Profile:
+def _profile(found: Evidence, state: State, fitted: tuple[Any, Any, Any], J: np.ndarray, sd: np.ndarray) -> Profile:
     length = np.linalg.norm(J, axis=0)
     with np.errstate(divide="ignore"):
         se = state.noise * np.sqrt(vif_array(J)) / length
-    return profile(coordinates(found.law), found.of, state.u, *map(np.asarray, data), se, sd)
+    return profile(coordinates(found.law), found.of, state.u, *map(np.asarray, fitted), se, sd)
 
 
 def _oriented(v: np.ndarray) -> np.ndarray:

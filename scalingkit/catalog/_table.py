@@ -29,7 +29,7 @@ class Fit:
                ties    {parameter: other parameter it equals}
     expected   {parameter, "objective" or a derived name: printed (or our recorded) value}
     tolerance  the same keys: absolute room
-    where      where the expected values are printed, or how we got them
+    where      where the expected values are printed; "our ..." where they are what we found ourselves
     reason     why a printed number cannot be reproduced here; empty where it can
     """
 
@@ -45,6 +45,11 @@ class Fit:
             raise ValueError(f"fit of {self.law}: expected and tolerance name different things.")
         if unknown := set(self.options) - OPTIONS:
             raise ValueError(f"fit of {self.law}: unknown options {sorted(unknown)}; there are {sorted(OPTIONS)}.")
+
+    @property
+    def printed(self) -> bool:
+        """Whether somebody else printed the expected values."""
+        return not self.where.lower().startswith("our ")
 
 
 OPTIONS = {"load", "where", "at_most", "at_least", "rename", "delta", "fixed", "ties"}

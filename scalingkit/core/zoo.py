@@ -1,7 +1,8 @@
 """Discovery: the folder is the registry. There is no list to keep.
 
 A file ``laws/<name>.py`` defines ``law``, ``worlds/<name>.py`` ``world``, ``estimators/<name>.py`` ``estimator``,
-``policies/<name>.py`` ``policy``, ``papers/<name>.py`` ``paper``. A name starting with an underscore is a helper.
+``policies/<name>.py`` ``policy``, ``papers/<name>.py`` ``paper``. A name starting with an underscore is a helper;
+``papers/verify.py`` and ``papers/tables.py`` are verbs over all papers and tables, not papers.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import pkgutil
 from typing import Any
 
 KINDS = {"laws": "law", "worlds": "world", "estimators": "estimator", "policies": "policy", "papers": "paper"}
+VERBS = {"papers": {"tables", "verify"}}
 
 
 def names(kind: str | None = None) -> list[str]:
@@ -20,7 +22,11 @@ def names(kind: str | None = None) -> list[str]:
     found = []
     for k in kinds:
         package = importlib.import_module(f"scalingkit.{k}")
-        found += [m.name for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_")]
+        found += [
+            m.name
+            for m in pkgutil.iter_modules(package.__path__)
+            if not m.name.startswith("_") and m.name not in VERBS.get(k, ())
+        ]
     return sorted(found)
 
 

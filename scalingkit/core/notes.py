@@ -15,6 +15,16 @@ Severity = Literal["info", "warning", "error"]
 
 CODES: dict[str, str] = {
     "rows-quarantined": "Rows were set aside and not used; the quarantine table gives a reason for each.",
+    "compute-mismatch": "C and 6 N D differ by more than a factor 2 in some rows: the parameter or FLOP convention is not 6ND.",
+    "compute-completed": "Some rows lacked one of N, D and C; it was computed from the other two by C = 6 N D.",
+    "unit-suspect": "A value stands 1000-fold away from its column, or a whole column is too small for its unit: check the unit.",
+    "no-outcome": "No column was found for the loss or another outcome; the table can be designed from, not fitted.",
+    "checkpoints-dropped": "Earlier checkpoints of runs were set aside; checkpoints='all' keeps them.",
+    "checkpoints-kept": "Rows with the same trajectory are checkpoints of one run: not independent observations.",
+    "checkpoints-unclear": "Some rows may be checkpoints of one run, but the table does not name its runs.",
+    "label-missing": "Some rows have no label; they are grouped as '(none)'.",
+    "perplexity-logged": "The loss is the natural logarithm of a perplexity column.",
+    "unfinished-runs": "Some runs are marked as crashed, failed or running; their last logged row was used.",
     "starts-disagree": "Few of the optimiser's starts reached the best minimum; a better one may exist. Raise starts.",
     "not-converged": "The optimiser stopped where the objective still falls. Do not use the values.",
     "ridge": "The data leave a combination of parameters nearly free; the named ones trade against each other.",

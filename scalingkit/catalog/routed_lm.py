@@ -26,6 +26,8 @@ def read(files: Files, subtable: str, eval: str = "validation") -> xr.Dataset:
     if subtable == "final":
         frame = frame.loc[frame.groupby("hyper_id")["step"].idxmax()].reset_index(drop=True)
     frame["C"] = frame["flops_per_step"] * frame["step"]
+    dense = frame["router_type"] == "Dense"
+    frame["size"] = frame["dense_parameter_count"].where(~dense, frame["total_parameter_count"])
     columns: dict[str, Column | str] = {
         "N": Column(
             "dense_parameter_count", meaning="parameters used by a token (those of the dense model of this size)"
@@ -68,7 +70,7 @@ table = Table(
     params_kind="active",
     flops_kind="reported",
     columns={
-        "N": "parameters used by a token (parameter)",
+        "N": "parameters of the dense model that is routed, as in the paper; dense rows: all parameters (parameter)",
         "N_total": "all parameters (parameter)",
         "experts": "number of experts, 1 to 512",
         "C": "FLOP per step x steps (FLOP)",
@@ -78,6 +80,9 @@ table = Table(
     },
     traps=(
         "D is the same for every run: only N, experts, k and routing frequency vary in the final losses.",
+        "Five dense rows have k of 2 or 4: wider models, whose parameters are in the total count only. N is the total count for dense "
+        "rows; taken from the dense count, their size exponent comes out 0.074 instead of 0.079.",
+        "With k of 2 or 4 a routed token uses more parameters than N, the paper's base size, says.",
         "Eight settings have checkpoints at both 248000 and 249000 steps: the final sub-table keeps the last one of each of the 223.",
         "Eight validation losses are missing in the curves: they are set aside.",
         "Curves stop at different points of one fixed schedule: mid-schedule losses are not those of shorter runs.",
@@ -95,11 +100,10 @@ table = Table(
         Fit(
             law="power",
             options={"where": {"family": "Dense"}, "rename": {"x": "N", "y": "loss"}, "delta": 1e-3},
-            expected={"A": 10.632, "alpha": 0.07418},
-            tolerance={"A": 0.05, "alpha": 5e-4},
+            expected={"A": 11.718, "alpha": 0.07900},
+            tolerance={"A": 0.05, "alpha": 3e-4},
             where="our own fit of the 13 dense settings with SciPy (Huber 1e-3 on log loss)",
-            reason="the paper's law in N and experts is not among the laws here; its size exponent, -0.082 to -0.087, is of the same "
-            "order. Dense settings include replicates that end at other losses (widths and depths differ).",
+            reason="the paper's law in N and experts is not among the laws here; its size exponents are -0.082 to -0.087 (recalled).",
         ),
     ),
 )

@@ -79,21 +79,22 @@ def _no_law(table: Any) -> Outcome:
 
 def verify_fit(name: str, fit: Fit, *, starts: int = 16, seed: int = 0) -> Outcome:
     """One law on one table. What cannot be loaded or fitted becomes an outcome, not an exception."""
-    told = dict(table=name, law=fit.law, where=fit.where, expected=dict(fit.expected))
+    blank = Outcome(name, fit.law, "not available", "", fit.where, expected=dict(fit.expected))
     law = restricted(zoo.get(fit.law, "laws"), fit.options.get("fixed", {}), fit.options.get("ties", {}))
     try:
         runs = select(name, fit.options)
         found = pointfit(law, runs, delta=fit.options.get("delta", 1e-3), starts=starts, seed=seed)
     except catalog.CatalogError as e:
-        return Outcome(**told, outcome="not available", why=str(e))
+        return replace(blank, why=str(e))
     except RunsError as e:
-        return Outcome(**told, outcome="not available" if fit.reason else "differs", why=fit.reason or str(e))
+        return replace(blank, outcome="not available" if fit.reason else "differs", why=fit.reason or str(e))
     values = {k: _value(k, found, fit) for k in fit.expected}
-    said = {"rows": runs.sizes[house.RUN], "found": values, "warnings": tuple(str(n) for n in notes.of(found))}
+    said = tuple(str(n) for n in notes.of(found))
     outcome, why = _judge(fit, values)
     if not found.attrs["converged"]:
         why = f"the fit did not converge{f'; {why}' if why else ''}"
-    return Outcome(**told, **said, outcome=outcome, why=why)
+    rows = runs.sizes[house.RUN]
+    return replace(blank, outcome=outcome, why=why, rows=rows, found=values, warnings=said)
 
 
 def _judge(fit: Fit, found: Mapping[str, float]) -> tuple[str, str]:

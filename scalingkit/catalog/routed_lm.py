@@ -29,9 +29,7 @@ def read(files: Files, subtable: str, eval: str = "validation") -> xr.Dataset:
     dense = frame["router_type"] == "Dense"
     frame["size"] = frame["dense_parameter_count"].where(~dense, frame["total_parameter_count"])
     columns: dict[str, Column | str] = {
-        "N": Column(
-            "dense_parameter_count", meaning="parameters used by a token (those of the dense model of this size)"
-        ),
+        "N": Column("size", meaning="parameters of the dense model that is routed; dense rows: all parameters"),
         "C": Column("C", meaning="training compute so far: FLOP per step x steps"),
         "loss": Column(f"loss_{eval}", meaning=f"loss per token on {eval}"),
         "N_total": Column("total_parameter_count", "parameter", "all parameters, experts included"),

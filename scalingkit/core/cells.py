@@ -88,6 +88,17 @@ def _cell(cell: Any, role: str, decimal: str) -> units.Cell:
     return units.Cell(value, 1.0, code)
 
 
+def starts_with_number(column: pd.Series) -> bool:
+    """Whether the first cell that is there is a number: a cheap look before a column of text is parsed."""
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return not pd.api.types.is_bool_dtype(column.dtype)
+    for cell in column.to_numpy(dtype=object):
+        code = _cell(cell, "", ".").code
+        if code in ("", "unparsable", "diverged"):
+            return code == ""
+    return False
+
+
 def labels(column: pd.Series) -> np.ndarray:
     """A column of labels as text: 1.0 and 1 are both '1'; a missing one is ''."""
     if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_bool_dtype(column.dtype):

@@ -81,9 +81,7 @@ def question(value: float, jump: Jump, role: str) -> str:
     middle = math.sqrt(jump.low) * math.sqrt(jump.high)
     guess = min(WORDS, key=lambda f: abs(math.log(value * f / middle))) if value < middle else None
     against = f"the rest of the column runs from {jump.low:.3g} to {jump.high:.3g}"
-    if guess:
-        return (
-            f"{role} = {value:.6g}, but {against}. Is this {value:.6g} {WORDS[guess]}? "
-            f"Then write {value * guess:.6g}, or the unit in the cell."
-        )
-    return f"{role} = {value:.6g}, but {against}. Is a unit stated twice, or is the rest in another unit?"
+    if guess and value < 1e4:
+        meant = f"Is this {value:.6g} {WORDS[guess]}? Then write {value * guess:.6g}, or the unit in the cell."
+        return f"{role} = {value:.6g}, but {against}. {meant}"
+    return f"{role} = {value:.6g}, but {against}. Is a unit missing, or stated twice?"

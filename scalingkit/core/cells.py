@@ -51,8 +51,13 @@ def _numbers(column: pd.Series, role: str, decimal: str) -> tuple[np.ndarray, np
     if values is not None and np.isfinite(values).all():
         return values, code, factor, why
     values = np.full(n, np.nan)
+    known: dict[str, units.Cell] = {}
     for i, cell in enumerate(cells):
-        found = _cell(cell, role, decimal)
+        found = known.get(cell) if type(cell) is str else None
+        if found is None:
+            found = _cell(cell, role, decimal)
+            if type(cell) is str:
+                known[cell] = found
         values[i], factor[i], code[i] = found.value, found.factor, found.code
         if found.why:
             why[i] = found.why
@@ -99,17 +104,31 @@ def starts_with_number(column: pd.Series) -> bool:
     return False
 
 
+def could_be_numbers(column: pd.Series, role: str) -> bool:
+    """Whether any cell is a number, or none is there at all: a column of words is not the size of a model."""
+    code = parse(column, role).code
+    words = (code == "unparsable") | (code == "diverged")
+    return not words.any() or bool((code == "").any())
+
+
 def labels(column: pd.Series) -> np.ndarray:
     """A column of labels as text: 1.0 and 1 are both '1'; a missing one is ''."""
-    if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_bool_dtype(column.dtype):
-        values = column.to_numpy(dtype=object)
-        return np.array([_label(v) for v in values], dtype=object)
-    return np.array([_label(v) for v in column.to_numpy(dtype=object)], dtype=object)
+    known: dict[str, str] = {}
+    out = np.empty(len(column), dtype=object)
+    for i, cell in enumerate(column.to_numpy(dtype=object)):
+        if type(cell) is str:
+            if cell not in known:
+                known[cell] = _label(cell)
+            out[i] = known[cell]
+        else:
+            out[i] = _label(cell)
+    return out
 
 
 def _label(value: Any) -> str:
     if isinstance(value, str):
-        text = "".join(c if c.isprintable() else "?" for c in value.strip())
+        text = value.strip()
+        text = text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
         return "" if text.casefold() in ("nan", "null", "none", "<na>", "n/a") else text
     if value is None or value is pd.NA or value is pd.NaT:
         return ""

@@ -18,6 +18,7 @@ CODES: dict[str, str] = {
     "compute-mismatch": "C and 6 N D differ by more than a factor 2 in some rows: the parameter or FLOP convention is not 6ND.",
     "compute-completed": "Some rows lacked one of N, D and C; it was computed from the other two by C = 6 N D.",
     "unit-suspect": "A value stands 1000-fold away from its column, or a whole column is too small for its unit: check the unit.",
+    "size-counted": "N was counted from the width and depth of a plain decoder; gated or grouped layers differ.",
     "no-outcome": "No column was found for the loss or another outcome; the table can be designed from, not fitted.",
     "checkpoints-dropped": "Earlier checkpoints of runs were set aside; checkpoints='all' keeps them.",
     "checkpoints-kept": "Rows with the same trajectory are checkpoints of one run: not independent observations.",
@@ -39,6 +40,11 @@ CODES: dict[str, str] = {
     "copied-replicates": "Some replicates are exact copies of others and carry no information of their own.",
     "constants-only": "The source prints fitted constants; the measured points behind them are not public.",
     "suspect-values": "The values contradict what the column is said to be; look before using them.",
+    "old-version": "A package is missing or older than the oldest version that works; install again.",
+    "float32": "JAX runs in float32, where condition numbers and large N, D and C cannot be trusted.",
+    "data-missing": "A public table is not to be had here as it is; the catalogue says how to get it.",
+    "claim-differs": "A number that is claimed was not found again.",
+    "simulated-data": "The table is simulated: what it shows is how the method works, nothing about real models.",
 }
 
 

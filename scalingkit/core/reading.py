@@ -23,6 +23,7 @@ from scalingkit.core.quarantine import Quarantine, said
 OUTCOMES = ("loss", "error", "y")
 OPEN = ("crashed", "failed", "running", "killed", "pending", "preempted")
 NONE = "(none)"
+WEAK = ("model", "model name", "experiment", "experiment name")  # several runs may share them
 
 
 @dataclass
@@ -157,7 +158,10 @@ def _start(table: tables.Table, options: Options) -> Reading:
     for label, header in options.group.items():
         if header not in headers:
             raise RunsError(f"group: the table has no column {header!r} (for {label}).{hint(header, headers)}")
-    columns = roles.resolve(headers, options.columns, options.units, options.params_kind, options.flops_kind)
+    columns = roles.resolve(
+        headers, options.columns, options.units, options.params_kind, options.flops_kind,
+        lambda header, role: cells.could_be_numbers(table.frame[header], role),
+    )  # fmt: skip
     reserved = ("chain", "draw", "quarantined", *(r for r in schema.RESERVED if r.startswith("quarantine_")))
     if bad := sorted(set(reserved) & {*options.columns, *options.group}):
         raise RunsError(f"{listed(bad)} is a name the house keeps for itself: call the column something else.")
@@ -256,6 +260,10 @@ def _shape(r: Reading) -> None:
     r.said["N_from"] = "counted from " + ", ".join(
         r.at(k) for k in shape if k != "vocab" or r.said["params_kind"] == "total"
     )
+    like = [h for h in r.table.frame.columns if "param" in roles.header(h).words]
+    also = f" The table has {listed(map(repr, like))}: columns={{'N': ...}} uses it." if like else ""
+    text = f"N is {r.said['N_from']} (a plain decoder: 4 d^2 for attention, 2 d f for the mlp).{also}"
+    r.note("size-counted", "warning" if like else "info", "N", text)
     gone = np.isnan(r.values["N"])
     first = r.at("d_model")
     r.quarantine.put(
@@ -345,27 +353,28 @@ def _vocab(r: Reading) -> np.ndarray | None:
 
 
 def _jumps(r: Reading) -> None:
-    for role in ("N", "D", "U", *(("C",) if not {"N", "D"} <= set(r.values) else ())):
-        if role not in r.values:
-            continue
-        rows = np.flatnonzero(r.alive)
-        jump = screen.jumps(r.values[role][rows], role)
-        if r.options.unit_jump:
-            r.quarantine.put(
-                rows[jump.far], r.at(role), "unit-jump", r.raw(role),
-                lambda i, x=role, j=jump: screen.question(r.values[x][i], j, x),
-            )  # fmt: skip
-        near = rows[jump.near if r.options.unit_jump else jump.near | jump.far]
-        for i in near[:20]:
-            r.note("unit-suspect", "warning", r.quarantine.labels[i], screen.question(r.values[role][i], jump, role))
+    for role in [k for k in roles.INPUTS if k in r.values]:
+        if role != "C" or not {"N", "D"} <= set(r.values):  # else C is held against 6 N D
+            _jump(r, role)
         left = r.values[role][r.alive]
         floor = screen.PLAUSIBLE[role]
-        if len(left) and role in r.columns and left.max() < floor:
+        if len(left) and left.max() < floor:
             r.note(
                 "unit-suspect", "warning", role,
-                f"all of {r.at(role)!r} is below {floor:g} (largest {left.max():.4g}). In thousands, millions, billions? "
-                f"Say so: units={{{role!r}: 'B'}}.",
+                f"all of {r.at(role)!r} is below {floor:g} (largest {left.max():.4g}). In thousands, billions, a logarithm? "
+                f"Say so: units={{{role!r}: 'B'}}, or convert the column.",
             )  # fmt: skip
+
+
+def _jump(r: Reading, role: str) -> None:
+    rows = np.flatnonzero(r.alive)
+    jump = screen.jumps(r.values[role][rows], role)
+    far = jump.far if r.options.unit_jump else np.zeros_like(jump.far)
+    r.quarantine.put(
+        rows[far], r.at(role), "unit-jump", r.raw(role), lambda i: screen.question(r.values[role][i], jump, role)
+    )
+    for i in rows[(jump.near | jump.far) & ~far][:20]:
+        r.note("unit-suspect", "warning", r.quarantine.labels[i], screen.question(r.values[role][i], jump, role))
 
 
 def _ratio(r: Reading) -> None:
@@ -458,7 +467,7 @@ def _run_headers(r: Reading) -> list[str]:
     if "run" not in r.columns:
         return []
     column = r.columns["run"]
-    headers = [h for h in (column.header, *column.others) if roles.header(h).tail not in ("model", "model name")]
+    headers = [h for h in (column.header, *column.others) if roles.header(h).tail not in WEAK]
     if "step" in r.values:
         return headers
     return [h for h in headers if not all(re.fullmatch(r"\d{0,3}", v) for v in cells.labels(r.table.frame[h]))]

@@ -6,7 +6,7 @@
 4. an alias of the first rank ("params", "training tokens", "val_loss"), then of the next ranks
 5. for N, D and loss: the only header with the word (parameters, tokens, loss) in it
 
-Two headers of equal standing for an input or the outcome are an error that names both. Labels (family, corpus, seed,
+A column of words only is never taken for a number. Two headers of equal standing for an input or the outcome are an error that names both. Labels (family, corpus, seed,
 run) take the first in the order written here; the others stay as labels under their own names. Letter case, spaces,
 punctuation, a unit and a namespace ("config.", "summary.", "eval/") do not matter.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -59,7 +59,7 @@ ALIASES: dict[str, tuple[str, ...]] = {  # ranks are the strings, names in a ran
     "family": ("model family, family name, architecture family",),
     "corpus": ("train corpus, training corpus, train dataset, training dataset, dataset, training data", "data"),
     "seed": ("random seed, rng seed, init seed, model seed, data seed", "replicate"),
-    "run": ("run name, name, exp name, experiment name, experiment, run id, run key, id", "model, model name"),
+    "run": ("run name, name, exp name, run id, run key, id", "model, model name, experiment, experiment name"),
     "step": (
         "global step, train step, training step, checkpoint step, ckpt step, trainer global step, iteration, iter, steps",
         "current steps, current step, checkpoint",
@@ -239,8 +239,12 @@ def resolve(
     given_units: Mapping[str, object] | None = None,
     params_kind: str | None = None,
     flops_kind: str | None = None,
+    numeric: Callable[[str, str], bool] = lambda header, role: True,
 ) -> dict[str, Column]:
-    """Role -> Column. Raises RunsError: an unknown column, an unknown role's unit, or two columns of equal standing."""
+    """Role -> Column. Raises RunsError: an unknown column, an unknown role's unit, or two columns of equal standing.
+
+    ``numeric(header, role)`` says whether a column holds numbers at all.
+    """
     heads = [header(h) for h in headers]
     columns, given_units = dict(columns or {}), dict(given_units or {})
     found: dict[str, Column] = {}
@@ -258,10 +262,14 @@ def resolve(
         if role == "error" and "loss" in found:
             continue
         free = [h for h in heads if h.text not in taken]
+        if role not in (*LABELS, *HELPERS):
+            free = [h for h in free if not _candidate(h, role) or numeric(h.text, role)]
         column = _search(role, free, {"N": params_kind, "C": flops_kind}.get(role))
         if column:
             found[role] = column
             taken.add(column.header)
+    if not {*INPUTS, "loss", "error", "x", "y", "d_model"} & set(found) and {"x", "y"} <= set(headers) - taken:
+        found |= {k: Column(k, k, how="exact name") for k in ("x", "y") if k not in columns}
     return _with_units(found, heads, given_units)
 
 
@@ -289,6 +297,10 @@ def _no_header_twice(found: Mapping[str, Column]) -> None:
         if column.header in seen:
             raise RunsError(f"columns: {column.header!r} is given for both {seen[column.header]} and {role}.")
         seen[column.header] = role
+
+
+def _candidate(head: Header, role: str) -> bool:
+    return _rank(head, role) is not None or (role in CONTAINS and bool(re.search(CONTAINS[role], head.words)))
 
 
 def _search(role: str, heads: Sequence[Header], kind: str | None) -> Column | None:

@@ -256,11 +256,16 @@ def summary(ds: xr.Dataset) -> dict[str, Any]:
         "conventions": {k: ds.attrs[k] for k in ("params_kind", "flops_kind", "flop_per_param_token") if k in ds.attrs},
         "completed": schema.structure(ds, "completed"),
         "ranges": {str(k): _range(ds[k].values) for k in along},
-        "labels": {str(k): sorted({str(v) for v in c.values})[:50] for k, c in ds.coords.items() if c.dims == (names.RUN,) and k != names.RUN},
+        "labels": {str(k): _counted(c.values) for k, c in ds.coords.items() if c.dims == (names.RUN,) and k != names.RUN},
         "replicates": schema.structure(ds, "replicates"),
         "quarantine": [e._asdict() for e in aside.entries_of(ds)],
         "notes": json.loads(ds.attrs.get("notes", "[]")),
     }  # fmt: skip
+
+
+def _counted(values: np.ndarray) -> dict[str, Any]:
+    labels = sorted({str(v) for v in values})
+    return {"count": len(labels), "first": labels[:20]}
 
 
 def _range(values: np.ndarray) -> list[float] | None:
@@ -278,7 +283,9 @@ def report(ds: xr.Dataset, most: int = 20) -> str:
     ]
     shown = [k for k in s["units"] if k in s["columns"] or k in s["completed"] or k in names.VARIABLES]
     lines += [f"  {_column_line(k, s)}" for k in shown]
-    lines += [f"  {k:<10} {len(values)} label(s): {listed(values, 5)}" for k, values in s["labels"].items()]
+    lines += [
+        f"  {k:<10} {v['count']} label(s): {', '.join(x[:40] for x in v['first'][:5])}" for k, v in s["labels"].items()
+    ]
     r = s["replicates"]
     if r.get("replicated"):
         lines.append(

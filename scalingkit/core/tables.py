@@ -317,7 +317,11 @@ def _unnest(frame: pd.DataFrame) -> pd.DataFrame:
         first = next((v for v in column if v is not None and v is not pd.NA and v == v and v != ""), None)
         if not (isinstance(first, Mapping) or (isinstance(first, str) and re.match(r"\s*\{\s*[\"'}]", first))):
             continue
-        cells = [_object(v) for v in column]
+        known: dict[str, Mapping[str, Any] | None] = {}
+        cells = [
+            _object(v) if not isinstance(v, str) else known.setdefault(v, _object(v)) if v not in known else known[v]
+            for v in column
+        ]
         if all(c is None for c in cells):
             continue
         parts = _records([{} if c is None else c for c in cells])

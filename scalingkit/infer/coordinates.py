@@ -18,6 +18,7 @@ import numpy as np
 from numpyro.distributions import biject_to
 
 from scalingkit.core.law import Law
+from scalingkit.infer.powers import exponential
 
 
 class Coordinates:
@@ -27,6 +28,7 @@ class Coordinates:
         self.law = law
         self.names = tuple(law.params)
         self.to = {k: biject_to(p.prior.support) for k, p in law.params.items()}
+        self.elementwise = exponential(law.curve)
         self.pivoted = tuple(dict.fromkeys(x for x, _ in law.scales.values()))
 
     @cached_property
@@ -37,8 +39,8 @@ class Coordinates:
         return u.mean(1), u.std(1)
 
     def pivots(self, data: dict[str, np.ndarray]) -> dict[str, float]:
-        """Geometric mean of each pivoted input, 1 for the others."""
-        return {x: float(np.exp(np.mean(np.log(data[x])))) if x in self.pivoted else 1.0 for x in self.law.inputs}
+        """Geometric mean of each pivoted input, 1 for the others; an input alike to another shares its pivot."""
+        return self.law.pivots(data)
 
     def natural(self, u: jax.Array) -> dict[str, jax.Array]:
         """theta(u) with coefficients at the pivot; u has shape (p,)."""
@@ -46,7 +48,7 @@ class Coordinates:
 
     def curve(self, u: jax.Array, x: tuple[jax.Array, ...]) -> jax.Array:
         """f(u) at inputs ``x`` already divided by their pivots, in the law's order; shape (n,)."""
-        return self.law.curve(*x, *(self.natural(u)[k] for k in self.names))
+        return self.elementwise(*x, *(self.natural(u)[k] for k in self.names))
 
     def raw(self, u: jax.Array, pivots: dict[str, Any]) -> dict[str, jax.Array]:
         """Parameters in the law's own units."""

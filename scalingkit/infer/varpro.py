@@ -42,7 +42,7 @@ def project(coordinates: Coordinates, u: jax.Array, x: tuple[jax.Array, ...], y:
 
     def linear(c: jax.Array) -> jax.Array:
         values = theta | {k: c[i] for i, k in enumerate(names)}
-        return coordinates.law.curve(*x, *(values[k] for k in coordinates.names)) + jnp.zeros_like(y)
+        return coordinates.elementwise(*x, *(values[k] for k in coordinates.names)) + jnp.zeros_like(y)
 
     one = jnp.ones(len(names))
     f1, X = linear(one), jax.jacfwd(linear)(one)
@@ -55,19 +55,21 @@ def project(coordinates: Coordinates, u: jax.Array, x: tuple[jax.Array, ...], y:
 
 def nonnegative_least_squares(X: jax.Array, y: jax.Array, w: jax.Array, positive: tuple[bool, ...]) -> jax.Array:
     """argmin sum w (y - X c)**2 with c_k >= 0 where ``positive``: exact, by subsets. X (n, k), y (n,), w (n,)."""
-    k = X.shape[1]
     scale = jnp.sqrt(jnp.maximum(jnp.sum(w[:, None] * X**2, 0), 1e-300))
     Z = X / scale[None, :]
     G, b = (Z * w[:, None]).T @ Z, Z.T @ (w * y)
-    best, value = jnp.zeros(k), jnp.zeros(())
-    for on in product(*((True, False) if p else (True,) for p in positive)):
-        m = jnp.array(on)
-        M = jnp.where(m[:, None] & m[None, :], G, 0.0) + jnp.diag(jnp.where(m, 1e-12, 1.0))
-        c = solve(M, jnp.where(m, b, 0.0))
-        gain = 2 * (b @ c) - c @ (G @ c)
-        feasible = jnp.all(jnp.where(jnp.array(positive), c >= 0, True)) & jnp.all(jnp.isfinite(c))
-        better = feasible & (gain > value)
-        best, value = jnp.where(better, c, best), jnp.where(better, gain, value)
+    signed = jnp.array(positive)
+    subsets = jnp.array(list(product(*((True, False) if p else (True,) for p in positive))))
+
+    def with_only(on: jax.Array) -> tuple[jax.Array, jax.Array]:
+        M = jnp.where(on[:, None] & on[None, :], G, 0.0) + jnp.diag(jnp.where(on, 1e-12, 1.0))
+        c = solve(M, jnp.where(on, b, 0.0))
+        feasible = jnp.all(jnp.isfinite(c) & ((c >= 0) | ~signed))
+        return c, jnp.where(feasible, 2 * (b @ c) - c @ (G @ c), -jnp.inf)
+
+    c, gain = jax.vmap(with_only)(subsets)
+    i = jnp.argmax(gain)
+    best = jnp.where(jnp.isfinite(gain[i]), c[i], 0.0)
     return best / scale
 
 

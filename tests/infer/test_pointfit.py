@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +14,8 @@ from scalingkit.core import notes
 from scalingkit.core.errors import RunsError
 from scalingkit.infer import pointfit as module
 from scalingkit.infer.bootstrap import WEBB, signs, weights
+from scalingkit.infer.powers import exponential
+from scalingkit.infer.sensitivity import sensitivity
 from scalingkit.infer.varpro import nonnegative_least_squares
 
 TRUTH = dict(E=1.8, A=480.0, alpha=0.35, B=2100.0, beta=0.37)
@@ -116,7 +120,9 @@ def test_least_squares_agree_with_scipy():
     assert float(out.objective) == pytest.approx(best.cost, rel=1e-9)
 
 
-@pytest.mark.parametrize(("design", "names"), [("ray", {"alpha", "beta", "A", "B", "E"}), ("one D", {"E", "B"})])
+@pytest.mark.parametrize(
+    ("design", "names"), [("ray", {"alpha", "beta", "A", "B", "E"}), ("one D", {"E", "B", "beta"})]
+)
 def test_flat_designs_are_called_ridges(design, names):
     flags = [n for n in notes.of(pointfit("chinchilla", simulate(design=design, noise=0.003))) if n.code == "ridge"]
     assert flags
@@ -227,3 +233,26 @@ def test_published_objectives_are_sums(mirror):
     assert float(pointfit("chinchilla", hot, delta=1e-4).objective) == pytest.approx(0.00069233, rel=1e-5)
     last = pd.read_csv(mirror / "misfitting-survey" / "scaling_results_last_ckpt_only.csv")
     assert float(pointfit("chinchilla", last).objective) == pytest.approx(0.00502165, rel=1e-5)
+
+
+def test_powers_written_as_exponentials_are_the_same_curve():
+    def f(x, a):
+        smooth = jax.nn.softplus(a) + jax.nn.logsumexp(jnp.stack([x, x]), axis=0)
+        return x**-a + jnp.where(x > 1, x**2, smooth) + jax.vmap(lambda z: z**a)(x)
+
+    x, a = jnp.array([0.5, 1.0, 7.0]), 0.3
+    np.testing.assert_allclose(exponential(f)(x, a), f(x, a), rtol=1e-14)
+    ours, theirs = (jax.hessian(lambda v, g=g: g(x, v).sum())(a) for g in (exponential(f), f))
+    assert float(ours) == pytest.approx(float(theirs), rel=1e-12)
+    assert "pow" not in str(jax.make_jaxpr(exponential(lambda x: x**a))(x)).replace("integer_pow", "")
+
+
+def test_sensitivity_shows_each_objective_side_by_side():
+    table = simulate(seed=5)
+    out = sensitivity("chinchilla", table, at=dict(N=1e11, D=2e12))
+    assert list(out.choice.values[:2]) == ["huber 0.0001", "huber 0.001"] and {"lsq-log", "lsq"} <= set(
+        out.choice.values
+    )
+    i = pointfit("chinchilla", table)
+    assert float(out.alpha.sel(choice="huber 0.001")) == pytest.approx(float(i.alpha), rel=1e-9)
+    assert out.predicted.dims == ("choice",) and np.ptp(out.predicted.values) > 0

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from scalingkit.core import cells, layout, names, roles, schema, tables
+from scalingkit.core import cells, layout, names, roles, schema, steps, tables
 from scalingkit.core.errors import RunsError, hint, listed
 from scalingkit.core.quarantine import Quarantine, said
 from scalingkit.core.work import Options, Reading

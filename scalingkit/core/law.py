@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import numpyro.distributions as dist
 import xarray as xr
 
-from scalingkit.core.card import Card, Claim, Source
+from scalingkit.core.card import Card, Claim, Source, Verdict
 from scalingkit.core.param import Param
 
 
@@ -28,8 +28,9 @@ class Law:
     curve      elementwise function in JAX operations, taking inputs then params, by these names
     params     parameter name -> Param, in the order the curve takes them
     scales     coefficient -> (input, exponent): the coefficient c sits on the power input**-exponent, so that
-               curve(x, c) == curve(x / s, c * s**-exponent) for every s > 0; the exponent is a parameter's name or a
-               number. Every use of that input must be covered (the contract test checks the identity).
+               curve(x, c) == curve(x / s, c * s**-exponent) for every s > 0, when all coefficients on that input are
+               rescaled at once; the exponent is a parameter's name or a number. Every use of the input must be covered
+    alike      input -> the input whose unit it shares and with which it is rescaled: {"U": "D"}, unique and seen tokens
     linear     parameters that enter linearly, given all the others
     published  Source -> parameter values as printed
     claims     numbers computed from published values: each quantity takes (law, values)
@@ -44,6 +45,7 @@ class Law:
     curve: Callable[..., Any]
     params: Mapping[str, Param]
     scales: Mapping[str, tuple[str, str | float]] = field(default_factory=dict)
+    alike: Mapping[str, str] = field(default_factory=dict)
     linear: tuple[str, ...] = ()
     published: Mapping[Source, Mapping[str, float]] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
@@ -59,6 +61,8 @@ class Law:
                 raise ValueError(f"law {self.name!r}: scales[{c!r}] = {(x, e)!r} names what the law does not have.")
         if unknown := set(self.linear) - set(self.params):
             raise ValueError(f"law {self.name!r}: linear names {sorted(unknown)}, which are not parameters.")
+        if unknown := {*self.decreasing, *self.alike, *self.alike.values()} - set(self.inputs):
+            raise ValueError(f"law {self.name!r}: decreasing or alike names {sorted(unknown)}, which are not inputs.")
         for source, values in self.published.items():
             if set(values) != set(self.params):
                 raise ValueError(f"law {self.name!r}: published {source.key} gives {sorted(values)}.")
@@ -70,8 +74,20 @@ class Law:
     @property
     def truth(self) -> dict[str, float]:
         """Parameter values of the example: ``example['truth']``, else the first published values."""
-        values = self.example.get("truth") or next(iter(self.published.values()))
+        values = self.example.get("truth") or next(iter(self.published.values()), None)
+        if values is None:
+            raise ValueError(f"law {self.name!r} has neither published values nor example['truth'].")
         return {k: float(values[k]) for k in self.params}
+
+    def pivots(self, data: Mapping[str, Any]) -> dict[str, float]:
+        """Geometric mean of each input that ``scales`` names (of the input it is alike to); 1 for the others."""
+        pivoted = {x for x, _ in self.scales.values()}
+        of = {x: self.alike.get(x, x) for x in self.inputs}
+        return {x: float(np.exp(np.mean(np.log(np.asarray(data[of[x]]))))) if of[x] in pivoted else 1.0 for x in of}
+
+    def verdicts(self) -> list[Verdict]:
+        """Every claim, checked at the values its source published, or at the example's where it published none."""
+        return [c.check(self, self.published.get(c.source, self.truth)) for c in self.claims]
 
     def with_priors(self, **priors: dist.Distribution) -> Law:
         """The same law under other priors, by parameter name."""
@@ -96,8 +112,8 @@ class Law:
             raise TypeError(f"law {self.name!r} needs {', '.join(missing)}: give them by name.")
         args = [values[k] for k in names]
         if not any(isinstance(a, xr.DataArray) for a in args):
-            return self.curve(*(_float(a) for a in args))
-        out = xr.apply_ufunc(lambda *a: np.asarray(self.curve(*map(_float, a))), *args)
+            return self.curve(*_same_rank(args))
+        out = xr.apply_ufunc(lambda *a: np.asarray(self.curve(*_same_rank(a))), *args)
         return out.rename(self.output)
 
     def _known(self, name: str, names: tuple[str, ...] = ()) -> None:
@@ -108,6 +124,11 @@ class Law:
             raise TypeError(f"law {self.name!r} has no {name!r}; it has {', '.join(names)}.{hint}")
 
 
-def _float(a: Any) -> Any:
-    """Float64 before JAX sees it: 7e10 does not fit int32."""
-    return a if isinstance(a, jax.Array) else jnp.asarray(np.asarray(a, dtype=np.float64))
+def _same_rank(args: Sequence[Any]) -> list[Any]:
+    """Float64 before JAX sees it (7e10 does not fit int32); leading dims of 1, since JAX may refuse rank promotion."""
+    arrays = [a if isinstance(a, jax.Array) else np.asarray(a, dtype=np.float64) for a in args]
+    rank = max(a.ndim for a in arrays)
+    return [
+        jnp.asarray(a) if a.ndim in (0, rank) else jnp.asarray(a).reshape((1,) * (rank - a.ndim) + a.shape)
+        for a in arrays
+    ]

@@ -15,8 +15,12 @@ from scalingkit.core.card import Card, Claim, Source
 from scalingkit.core.law import Law
 from scalingkit.core.param import Param
 
-hoffmann2022 = Source("hoffmann2022", "Hoffmann et al. 2022, Training compute-optimal large language models", "2203.15556")
-besiroglu2024 = Source("besiroglu2024", "Besiroglu et al. 2024, Chinchilla scaling: a replication attempt", "2404.10102")
+hoffmann2022 = Source(
+    "hoffmann2022", "Hoffmann et al. 2022, Training compute-optimal large language models", "2203.15556"
+)
+besiroglu2024 = Source(
+    "besiroglu2024", "Besiroglu et al. 2024, Chinchilla scaling: a replication attempt", "2404.10102"
+)
 
 
 def curve(N: ArrayLike, D: ArrayLike, E: ArrayLike, A: ArrayLike, alpha: ArrayLike, B: ArrayLike, beta: ArrayLike):
@@ -49,11 +53,13 @@ law = Law(
     scales={"A": ("N", "alpha"), "B": ("D", "beta")},
     linear=("E", "A", "B"),
     published={
-        besiroglu2024: dict(E=1.817, A=482.01, alpha=0.3478, B=2085.43, beta=0.3658),
+        besiroglu2024: dict(E=1.8172, A=482.01, alpha=0.3478, B=2085.43, beta=0.3658),
         hoffmann2022: dict(E=1.69, A=406.4, alpha=0.34, B=410.7, beta=0.28),
     },
     claims=(
-        Claim(besiroglu2024, "data_analysis.ipynb, a", "N* ~ C**a with a = beta/(alpha+beta)", size_exponent, 0.513, 0.02),
+        Claim(
+            besiroglu2024, "data_analysis.ipynb, a", "N* ~ C**a with a = beta/(alpha+beta)", size_exponent, 0.513, 0.02
+        ),
     ),
     example=dict(N=(1e7, 1e10, 6), D=(1e9, 1e12, 6), noise=0.01),
     decreasing=("N", "D"),

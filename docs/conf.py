@@ -20,7 +20,9 @@ exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
 html_theme = "furo"
 html_title = "scalingkit"
 html_show_copyright = False
-templates_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["wrap.css"]
+highlight_language = "text"
 
 # notebooks are shown as they were executed and committed
 nb_execution_mode = "off"
@@ -29,9 +31,8 @@ nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
-autodoc_typehints_format = "short"
+autodoc_typehints = "none"
 autodoc_preserve_defaults = True
-python_use_unqualified_type_names = True
 
 
 def setup(app) -> None:

@@ -222,17 +222,19 @@ def eval_rst(text: str) -> str:
 
 def as_written(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Show a docstring as it is written: formulas and aligned columns are not reStructuredText."""
-    text = "\n".join(lines).strip()
+    text = "\n".join(lines).strip().replace("``", "`")
     lines[:] = ["", "::", "", *(f"   {line}" for line in text.splitlines()), ""] if text else []
 
 
 def changes_page(news: Path) -> str:
-    kinds = {"added": "Added", "changed": "Changed", "fixed": "Fixed"}
-    parts = [f"# Changes\n\nIn version {scalingkit.__version__}.\n"]
-    for kind, title in kinds.items():
-        found = [p.read_text().strip() for p in sorted(news.glob(f"*.{kind}.md"))]
-        parts += [f"## {title}\n", "\n".join("- " + " ".join(t.split()) for t in found) + "\n"] if found else []
-    return "\n".join(parts)
+    """The fragments of ``news/``: NAME.md added, NAME.changed.md changed, NAME.fixed.md fixed."""
+    kinds: dict[str, list[str]] = {"Added": [], "Changed": [], "Fixed": []}
+    for path in sorted(news.glob("*.md")):
+        if path.name != "README.md":
+            kind = path.stem.partition(".")[2].capitalize() or "Added"
+            kinds[kind].append("- " + " ".join(path.read_text(encoding="utf-8").split()))
+    parts = [f"## {kind}\n\n" + "\n".join(lines) + "\n" for kind, lines in kinds.items() if lines]
+    return f"# Changes\n\nIn version {scalingkit.__version__}.\n\n" + "\n".join(parts)
 
 
 def notebooks_page(copies: dict[str, bytes]) -> str:

@@ -97,3 +97,52 @@ def test_every_code_and_public_name_has_its_place(pages: ModuleType) -> None:
     codes, api = pages.codes_page(), pages.api_page()
     assert all(f"`{code}`" in codes for code in CODES)
     assert all(f"scalingkit.{m}{'.' + a if a else ''}" in api for m, a in scalingkit._PUBLIC.values())
+
+
+# ----------------------------------------------------------------------------------- what the pages tell people to type
+
+
+def written(root: Path) -> str:
+    """All code of the pages written by hand: fenced blocks and inline spans."""
+    texts = [
+        p.read_text() for p in (root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").glob("*.md")))
+    ]
+    return "\n".join(re.findall(r"```.*?```|`[^`\n]+`", "\n\n".join(texts), re.DOTALL))
+
+
+def unknown_names(code: str) -> set[str]:
+    import scalingkit
+
+    return set(re.findall(r"\bsk\.(\w+)", code)) - set(scalingkit.__all__)
+
+
+def unknown_verbs(code: str) -> set[str]:
+    """``scalingkit VERB`` (and ``data list``, ``runs check``) that the command line does not have."""
+    import typer
+
+    from scalingkit.cli import app
+
+    found = set()
+    for verb, sub in re.findall(r"(?:^|[`\s])scalingkit ([a-z]+)(?: ([a-z]+)\b)?", code):
+        command = typer.main.get_command(app)
+        for word in filter(None, (verb, sub)):
+            if not hasattr(command, "commands"):
+                break
+            if word not in command.commands:
+                found.add(word)
+                break
+            command = command.commands[word]
+    return found
+
+
+def test_every_name_and_verb_in_the_pages_exists(root: Path) -> None:
+    code = written(root)
+    assert "sk.fit" in code
+    assert "scalingkit fit" in code
+    assert unknown_names(code) == set()
+    assert unknown_verbs(code) == set()
+
+
+def test_a_name_or_verb_that_does_not_exist_is_found() -> None:
+    assert unknown_names("`sk.fit(x)` and `sk.fitt(x)`") == {"fitt"}
+    assert unknown_verbs("`scalingkit brew coffee` and `scalingkit data brew`, `scalingkit doctor`") == {"brew"}

@@ -16,6 +16,13 @@ KINDS = {"laws": "law", "worlds": "world", "estimators": "estimator", "policies"
 VERBS = {"papers": {"tables", "verify"}}
 
 
+class UnknownName(KeyError):
+    """No system of that name; the text gives the nearest names."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 def names(kind: str | None = None) -> list[str]:
     """Names in one folder ("laws"), or in all; imports none of the files."""
     kinds = [kind] if kind else list(KINDS)
@@ -31,7 +38,7 @@ def names(kind: str | None = None) -> list[str]:
 
 
 def get(name: str, kind: str | None = None) -> Any:
-    """The system called ``name``. Raises KeyError with the nearest names where there is none.
+    """The system called ``name``. Raises UnknownName, a KeyError, with the nearest names where there is none.
 
     >>> get("chinchilla").output
     'loss'
@@ -42,7 +49,7 @@ def get(name: str, kind: str | None = None) -> Any:
     have = names(kind)
     close = difflib.get_close_matches(name, have, 3)
     hint = f"Did you mean {' or '.join(close)}?" if close else f"There are: {', '.join(have)}."
-    raise KeyError(f"no {KINDS.get(kind or '', 'system')} called {name!r}. {hint}")
+    raise UnknownName(f"no {KINDS.get(kind or '', 'system')} called {name!r}. {hint}")
 
 
 def systems(kind: str | None = None, tag: str | None = None) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def forest(
         keys = [k if isinstance(k, tuple) else (k,) for k in stacked["group"].values]
         labels = [" / ".join(map(str, k)) for k in keys]
         colour = group_colours(labels)
-        rows = [(l, _draws(stacked.isel(group=i, drop=True)), colour[l]) for i, l in enumerate(labels)]
+        rows = [(name, _draws(stacked.isel(group=i, drop=True)), colour[name]) for i, name in enumerate(labels)]
         if f"{param}_population" in post:
             rows.append(("population", _draws(post[f"{param}_population"]), ink()))
     else:

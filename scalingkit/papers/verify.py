@@ -1,0 +1,114 @@
+"""Verify: is what was printed, or said in a notebook, so?
+
+    sk.verify(("zero divergences", tree.attrs["divergences"], 0), ("alpha", 0.347, 0.3478, 0.005))
+
+The last cell of every notebook calls it; it raises where a statement does not hold. ``claims`` walks the claims of the
+zoo, ``tables`` the published numbers of the catalogue.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scalingkit.core import zoo
+from scalingkit.core.notes import Note
+
+
+class ClaimFailed(AssertionError):
+    """Something that is claimed is not so; the text lists what."""
+
+
+def verify(*statements: Sequence[Any]) -> None:
+    """Raise ClaimFailed unless every statement holds; print each with its outcome.
+
+    A statement is (text, truth), (text, found, expected) for equality, or (text, found, expected, within) for
+    |found - expected| <= within. NaN never holds. No statement at all is an error: a check that cannot fail.
+    """
+    if not statements:
+        raise ValueError("verify was given no statement; say what must hold.")
+    lines, failed = [], 0
+    for s in statements:
+        holds, told = _judge(*s)
+        failed += not holds
+        lines.append(f"{'holds ' if holds else 'FAILS '} {told}")
+    print("\n".join(lines))
+    if failed:
+        raise ClaimFailed(
+            f"{failed} of {len(lines)} statements do not hold:\n" + "\n".join(line for line in lines if line[0] == "F")
+        )
+
+
+def _judge(text: str, found: Any, *rest: Any) -> tuple[bool, str]:
+    if not rest:
+        return bool(found), text
+    if len(rest) == 1:
+        return bool(found == rest[0]), f"{text}: {found} (expected {rest[0]})"
+    expected, within = map(float, rest)
+    value = float(found)
+    return math.isfinite(value) and abs(
+        value - expected
+    ) <= within, f"{text}: {value:.6g} (expected {expected:g} +- {within:g})"
+
+
+@dataclass(frozen=True)
+class Report:
+    """Outcomes of many checks. ``holds``: none that we assert failed."""
+
+    outcomes: tuple[dict[str, Any], ...]
+    bad: tuple[str, ...] = ("DIFFERS", "differs")
+
+    @property
+    def holds(self) -> bool:
+        return not any(o["outcome"] in self.bad for o in self.outcomes)
+
+    def plain(self) -> dict[str, Any]:
+        summary: dict[str, int] = {}
+        for o in self.outcomes:
+            summary[o["outcome"]] = summary.get(o["outcome"], 0) + 1
+        return {"outcomes": list(self.outcomes), "summary": summary}
+
+    def notes(self) -> list[Note]:
+        failed = [o for o in self.outcomes if o["outcome"] in self.bad]
+        return [Note("claim-differs", "error", f"{o['name']}", f"{o['what']}: {o['why']}") for o in failed]
+
+
+def claims(names: Iterable[str] | None = None) -> Report:
+    """The claims of laws, worlds, estimators and policies: each printed number computed here."""
+    systems = [zoo.get(n) for n in names] if names else list(zoo.systems().values())
+    out = []
+    for s in systems:
+        for c in getattr(s, "claims", ()):
+            verdict = c.check(*_arguments(s, c))
+            out.append(
+                {
+                    "name": s.card.name, "what": c.statement, "outcome": "agrees" if verdict.agrees else "DIFFERS",
+                    "why": f"{verdict.found:.6g} against {c.value:.6g} ({c.evidence}, {c.source.key}, {c.where})",
+                    "found": verdict.found, "expected": c.value, "within": c.within, "evidence": c.evidence,
+                }
+            )  # fmt: skip
+    return Report(tuple(out))
+
+
+def _arguments(system: Any, claim: Any) -> tuple[Any, ...]:
+    """What a claim's quantity takes: (law, its published values), or the system alone."""
+    if hasattr(system, "published"):
+        values = system.published.get(claim.source) or system.truth
+        return system, values
+    return (system,)
+
+
+def tables(names: Iterable[str] | None = None) -> Report:
+    """Every public table with a declared law: fitted, and compared with what was printed."""
+    from scalingkit.papers.tables import verify_tables
+
+    outcomes = verify_tables(list(names) if names else None)
+    return Report(
+        tuple(
+            {"name": o.table, "what": o.law or "-", "outcome": o.outcome, "why": o.why, "where": o.where, "rows": o.rows,
+             "expected": dict(o.expected), "found": dict(o.found)}
+            for o in outcomes
+        )
+    )  # fmt: skip

@@ -17,7 +17,7 @@ import numpy as np
 
 from scalingkit.design.information import Outcome, outcome
 from scalingkit.infer.coordinates import Coordinates
-from scalingkit.infer.varpro import solve as cholesky_solve
+from scalingkit.infer.varpro import solve as small_solve
 
 STEPS, STARTS = 50, 12
 _LONGEST = 1.0  # no parameter moves by more than this in one step: u is a logarithm
@@ -69,11 +69,16 @@ def walker(c: Coordinates, of: Outcome, steps: int = 25) -> Any:
             found, objective = descend(jnp.where(free, u, value), free, x, y, w, none, none)
             return found, objective
 
-        end, out = jax.lax.scan(step, u0, values)
-        _, back = jax.lax.scan(step, end, values, reverse=True)
-        return jnp.minimum(out, back)
+        _, found = jax.lax.scan(step, u0, jnp.concatenate([values, values[::-1]]))
+        out, back = jnp.split(found, 2)
+        return jnp.minimum(out, back[::-1])
 
     return jax.jit(jax.vmap(walk, (0, 0, 0, None, None, None)))
+
+
+def _solve(H: jax.Array, g: jax.Array) -> jax.Array:
+    # written out it vectorises over the problems, but takes long to compile where there are many parameters
+    return small_solve(H, g) if g.size <= 5 else jnp.linalg.solve(H, g[:, None])[:, 0]
 
 
 def _one(c: Coordinates, of: Outcome, steps: int) -> Any:
@@ -94,7 +99,7 @@ def _one(c: Coordinates, of: Outcome, steps: int) -> Any:
             J = jnp.where(free[None, :], J, 0.0)
             H, g = J.T @ J, J.T @ r
             ridge = damping * jnp.maximum(jnp.diag(H), 1e-10) + jnp.where(free, 0.0, 1.0)
-            d = jnp.where(free, jnp.clip(-cholesky_solve(H + jnp.diag(ridge), g), -_LONGEST, _LONGEST), 0.0)
+            d = jnp.where(free, jnp.clip(-_solve(H + jnp.diag(ridge), g), -_LONGEST, _LONGEST), 0.0)
             d = jnp.where(jnp.isfinite(d), d, 0.0)
             new = value(u + d)
             better = new < v

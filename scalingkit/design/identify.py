@@ -180,9 +180,9 @@ def _spread(out: xr.Dataset, found: Evidence, state: State, x: np.ndarray) -> xr
     tau = np.log(x[:, names.index("D")] / x[:, names.index("N")])
     out["sd_log_tpp"] = ((), float(tau.std()))
     exponent = next((e for i, e in law.scales.values() if i == "D"), None)
-    if isinstance(exponent, str):
+    if exponent is not None:
         theta = raw(coordinates(law), state.u, state.pivots)
-        beta = float(theta[list(law.params).index(exponent)])
+        beta = float(theta[list(law.params).index(exponent)]) if isinstance(exponent, str) else float(exponent)
         out["tpp_threshold"] = ((), tpp_threshold(beta, KAPPA_GOAL), {"meaning": "sd of log TPP for kappa 1000"})
     return out
 

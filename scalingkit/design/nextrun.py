@@ -20,7 +20,8 @@ from scalingkit.infer.coordinates import of as coordinates
 _TPP = (1.0, 2000.0)  # what anybody would train
 _LARGER, _MORE_TOKENS = 2.0, 10.0  # how far outside the runs' own sizes (upwards) and tokens (either way)
 _NEARLY = 0.9  # the cheapest run that gets this share of the best reduction
-MOST = 3
+_OTHERS = (0.25, 1.0, 4.0)  # times the median of an input besides N and D
+MOST = 5
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def next_runs(
 
 
 def candidates(law: Law, x: np.ndarray) -> np.ndarray:
-    """Inputs (m, K) of runs that could be added: sizes and TPP on a grid, the other inputs at their medians."""
+    """Inputs (m, K) of runs that could be added: sizes and TPP on a grid, other inputs at a quarter, once, four times their medians."""
     names = list(law.inputs)
     if not {"N", "D"} <= set(names):
         axes = [
@@ -71,8 +72,12 @@ def candidates(law: Law, x: np.ndarray) -> np.ndarray:
     n, d = names.index("N"), names.index("D")
     sizes = np.geomspace(x[:, n].min(), x[:, n].max() * _LARGER, 31)
     N, k = (a.ravel() for a in np.meshgrid(sizes, np.geomspace(*_TPP, 31), indexing="ij"))
-    out = np.tile(np.median(x, 0), (N.size, 1))
-    out[:, n], out[:, d] = N, k * N
+    rest = [np.median(x[:, i]) * np.array(_OTHERS) for i in range(len(names)) if i not in (n, d)]
+    others = np.stack([m.ravel() for m in np.meshgrid(*rest, indexing="ij")], -1) if rest else np.empty((1, 0))
+    out = np.empty((N.size, len(others), len(names)))
+    out[..., n], out[..., d] = N[:, None], (k * N)[:, None]
+    out[..., [i for i in range(len(names)) if i not in (n, d)]] = others
+    out = out.reshape(-1, len(names))
     usual = (out[:, d] >= x[:, d].min() / _MORE_TOKENS) & (out[:, d] <= x[:, d].max() * _MORE_TOKENS)
     cost = run_cost(law, out)
     allowed = usual & (cost <= run_cost(law, x).max() * (1 + 1e-9))

@@ -34,6 +34,7 @@ from scalingkit.infer.coordinates import of as coordinates
 _GRID = (28, 20)  # sizes by TPP of the candidates
 _SHARES = (1.0, 2.0, 4.0)  # the dearest run may take this many equal shares of the budget
 _RANDOM = 64
+_USUAL = {"N": 1e9, "D": 2e10}
 
 
 def suggest(
@@ -87,8 +88,9 @@ def _start(found: Evidence, theta: Any, group: dict[str, Any] | None) -> tuple[E
         found = of_group(found, label)
     c = coordinates(found.law)
     if found.runs is None:
-        # no runs: the prior of a coefficient is at the pivot, and a pivot of 1e9 parameters, 2e10 tokens is assumed
-        pivots = np.array([{"N": 1e9, "D": 2e10}.get(k, 1.0) if k in c.pivoted else 1.0 for k in found.law.inputs])
+        # no runs: the prior of a coefficient is that of its term at a pivot, here a usual small run
+        usual = {k: np.array([_USUAL.get(found.law.alike.get(k, k), 1.0)]) for k in found.law.inputs}
+        pivots = np.array([c.pivots(usual)[k] for k in found.law.inputs])
         return found, posterior(found, pivots) if found.draws is not None else from_prior(found, pivots)
     pivots = pivot_array(c, inputs(found.law, found.runs))
     if found.draws is not None:

@@ -90,7 +90,12 @@ def _free(part: xr.Dataset) -> str:
         c = words.contraction(float(along[0]))
         return f"The least certain combination is: {said[0]} (contraction {c})."
     free = np.flatnonzero(along < 0.5)
-    number = {1: "One combination is", 2: "Two combinations are", 3: "Three combinations are"}
+    number = {
+        1: "One combination is",
+        2: "Two combinations are",
+        3: "Three combinations are",
+        4: "Four combinations are",
+    }
     head = number.get(free.size, f"{free.size} combinations are") + " free"
     text = f"{head}; the freest: {said[0]} changes no run's outcome by more than {_percent(effect[0])}"
     return f"{text} (noise {_percent(noise)}; contraction {words.contraction(float(along[0]))})."

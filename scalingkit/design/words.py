@@ -55,7 +55,8 @@ def direction(
         (up if after > before else down).append(f"{k} ({change})")
     if up and down:
         return f"raise {listed(up)} while lowering {listed(down)}"
-    return f"raise {listed(up)} together" if up else f"lower {listed(down)} together"
+    together = " together" if len(up or down) > 1 else ""
+    return f"{'raise' if up else 'lower'} {listed(up or down)}{together}"
 
 
 def _factor(before: float, after: float) -> str:

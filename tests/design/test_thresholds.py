@@ -96,16 +96,42 @@ def _kaplan(law, alpha_D, gap):
     return {names[k]: v for k, v in values.items()}
 
 
-@pytest.mark.parametrize("name", ["chinchilla", "kaplan", "data_constrained", "precision_aware", "farseer"])
+LAWS = {
+    "chinchilla": "scale",
+    "kaplan": "scale",
+    "data_constrained": "scale",
+    "precision_aware": "scale+E",
+    "farseer": "scale+E",
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
 def test_threshold_of_any_law_is_sharp(name):
-    law = zoo.get(name, "laws")
+    law, block = zoo.get(name, "laws"), LAWS[name]
     ray = _with_all_inputs(law, grids.ray(SIZES))
-    goal = 200.0
-    found = threshold(law, law.truth, ray, goal)
-    assert 0 < float(found["sd_tpp"]) < 3
+    narrow, wide = (float(condition(law, law.truth, thresholds.widened(ray, s), block=block)) for s in (0.0, 1.5))
+    assert narrow > wide
+    goal = np.sqrt(narrow * wide)
+    found = threshold(law, law.truth, ray, goal, block=block)
+    assert 0 < float(found["sd_tpp"]) < 1.5
     assert float(found["below"]) > goal > float(found["above"])
-    assert float(condition(law, law.truth, ray)) > goal
     np.testing.assert_allclose(found["N"] * found["D"], ray["N"] * ray["D"], rtol=1e-12)
+
+
+def test_fixed_repetition_is_collinear_and_varying_it_adds_spread():
+    """D = k N, two passes over every run's own unique tokens: exactly collinear at equal exponents (as printed)."""
+    law = zoo.get("data_constrained", "laws")
+    t = law.truth | dict(beta=law.truth["alpha"])
+    ray = grids.ray(SIZES, 5.0)
+    twice = ray.assign(U=("run", ray["D"].values / 2))
+    varied = ray.assign(U=("run", ray["D"].values / np.resize([1.0, 4.0, 30.0], SIZES.size)))
+    assert np.isinf(condition(law, t, twice)) or float(condition(law, t, twice)) > 1e12
+    assert float(condition(law, t, varied)) < 1e6
+
+
+def test_no_design_meets_what_cannot_be_met(law):
+    found = threshold(law, theta(0.34, 0.34), grids.ray(SIZES), 1.0001)
+    assert np.isinf(found["sd_tpp"]) and np.isnan(found["above"])
 
 
 def test_fixed_precision_is_chinchilla_with_another_coefficient():

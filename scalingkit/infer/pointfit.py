@@ -43,6 +43,7 @@ AGREE = 1e-6  # two minima are the same when their objectives agree to this
 FEW, MANY = 10, 300  # Newton steps in the first round, and for those that need more
 FLAT = 1e3  # condition number of the Jacobian from which a ridge is reported
 PILOT = 64  # refits that are also made from a distant start; all are, where one of these finds a better minimum
+EXACT = 1e-10  # residuals below this are rounding: the law passes through every run
 NEGLIGIBLE = 1e-6  # a parameter that moves no prediction by this much has left the law
 
 
@@ -264,7 +265,8 @@ def _notes(problem: _Problem, ends: robust.Point, same: np.ndarray, here: Near) 
     law, names = problem.coordinates.law, np.array(problem.coordinates.names)
     notes = []
     pull = np.abs(np.clip(here.r, -problem.delta, problem.delta)) @ np.abs(here.J)
-    if ends.gradient[0] > 1e-5 * max(pull.max(), 1e-12):
+    exact = np.abs(here.r).max() < EXACT
+    if ends.gradient[0] > 1e-5 * pull.max() and not exact:
         text = f"the largest entry of the gradient is still {ends.gradient[0]:.2g} where the descent stopped."
         notes.append(Note("not-converged", "error", law.name, text))
     if len(same) > 1 and same.sum() < max(2, 0.05 * len(same)):

@@ -12,6 +12,7 @@ import scipy.optimize
 from scalingkit import get, pointfit
 from scalingkit.core import notes
 from scalingkit.core.errors import RunsError
+from scalingkit.core.zoo import names
 from scalingkit.infer import pointfit as module
 from scalingkit.infer.bootstrap import WEBB, signs, weights
 from scalingkit.infer.powers import exponential
@@ -123,10 +124,10 @@ def test_least_squares_agree_with_scipy():
 @pytest.mark.parametrize(
     ("design", "names"), [("ray", {"alpha", "beta", "A", "B", "E"}), ("one D", {"E", "B", "beta"})]
 )
-def test_flat_designs_are_called_ridges(design, names):
+def test_flat_designs_are_called_ridges(design, among):
     flags = [n for n in notes.of(pointfit("chinchilla", simulate(design=design, noise=0.003))) if n.code == "ridge"]
     assert flags
-    assert set(flags[-1].about.split(", ")) <= names
+    assert set(flags[-1].about.split(", ")) <= among
 
 
 def test_spread_designs_are_not_called_ridges(fitted):
@@ -256,3 +257,15 @@ def test_sensitivity_shows_each_objective_side_by_side():
     i = pointfit("chinchilla", table)
     assert float(out.alpha.sel(choice="huber 0.001")) == pytest.approx(float(i.alpha), rel=1e-9)
     assert out.predicted.dims == ("choice",) and np.ptp(out.predicted.values) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names("laws"))
+def test_every_law_is_recovered_from_its_own_example(name):
+    law = get(name)
+    axes = [np.geomspace(*law.example[k]) for k in law.inputs]
+    grid = dict(zip(law.inputs, (a.ravel() for a in np.meshgrid(*axes, indexing="ij")), strict=True))
+    out = pointfit(law, grid | {law.output: np.asarray(law(**grid, **law.truth))})
+    assert out.attrs["converged"] == 1
+    for k, v in law.truth.items():
+        assert float(out[k]) == pytest.approx(v, rel=1e-6, abs=1e-9), k

@@ -13,6 +13,7 @@ from scalingkit import catalog
 from scalingkit.catalog import _registry, _store
 from scalingkit.core import notes
 from scalingkit.core.names import DIMS, FLOPS_KINDS, PARAMS_KINDS
+from scalingkit.core.runs import validate
 
 NAMES = catalog.names()
 SUBTABLES = [(n, s) for n in NAMES for s in catalog.table(n).subtables]
@@ -80,6 +81,8 @@ def test_schema(name, subtable, mirror):
         assert key in ds.dims or c.dtype.kind == "U", f"{key} must be text"
     for key in {"N", "D", "U", "C", "loss"} & set(ds.data_vars):
         assert np.isfinite(ds[key]).all() and (ds[key] > 0).all(), f"{key} has values whose log does not exist"
+    if set(ds.dims) == {"run", "quarantined"}:
+        validate(ds)
 
 
 @pytest.mark.data

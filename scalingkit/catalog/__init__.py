@@ -57,7 +57,7 @@ def load(name: str, table: str | None = None, **options: Any) -> xr.Dataset:
     for option in options:
         _choose(t, "option", option, t.options)
     entry = _registry.entry(t.name)
-    files = _store.Files(entry)
+    files = _store.Files(entry, t.rebuild)
     ds = t.read(files, sub, **options)
     ds.attrs |= {
         "source": f"{entry.repository} at {entry.commit}", "data_name": t.name, "subtable": sub, "sha256": files.sha256(),
@@ -82,7 +82,7 @@ def _choose(t: Table, kind: str, wanted: str, have: Any) -> str:
 
 def fetch(name: str) -> dict[str, Path]:
     """File name -> verified path, downloading into the cache what is not in the mirror. Raises CatalogError."""
-    files = _store.Files(_registry.entry(name))
+    files = _store.Files(_registry.entry(name), table(name).rebuild)
     return {f: files[f] for f in files}
 
 

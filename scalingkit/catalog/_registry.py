@@ -10,7 +10,8 @@
     sha256    of these bytes; bytes: how many
     url       address of the same bytes
     derived   how the file was made from ``origins`` (then there is no url)
-    origins   [{url, sha256, bytes}]
+    origins   [{url, sha256, bytes}], or ``origins_at`` (folder address) with ``origins_list`` (lines: sha256 bytes name)
+    rebuilt   true where the table's ``rebuild`` makes the same bytes from the origins
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from scalingkit.catalog._errors import CatalogError
 
@@ -40,6 +42,7 @@ class File:
     derived: str = ""
     origins: tuple[Mapping[str, Any], ...] = ()
     mirror_only: str = ""
+    rebuilt: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,12 +80,19 @@ def entries() -> dict[str, Entry]:
 
 
 def _entry(key: str, section: dict[str, Any]) -> Entry:
-    common = section.get("mirror_only", "")
-    files = tuple(
-        File(**{**f, "origins": tuple(f.get("origins", ())), "mirror_only": f.get("mirror_only", common)})
-        for f in section.pop("files")
-    )
+    files = tuple(_file(f, section.get("mirror_only", "")) for f in section.pop("files"))
     return Entry(id=key, files=files, **section)
+
+
+def _file(f: dict[str, Any], mirror_only: str) -> File:
+    at, listed = f.pop("origins_at", ""), f.pop("origins_list", "")
+    origins = [*f.pop("origins", ()), *(_origin(at, line) for line in listed.splitlines())]
+    return File(**{"mirror_only": mirror_only} | f, origins=tuple(origins))
+
+
+def _origin(at: str, line: str) -> dict[str, Any]:
+    sha256, size, name = line.split(" ", 2)
+    return {"url": at + quote(name), "sha256": sha256, "bytes": int(size), "name": name}
 
 
 def entry(name: str) -> Entry:

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from scalingkit.catalog._errors import CatalogError
 from scalingkit.catalog._registry import CHECKOUT, Entry, File
 
+Rebuild = Callable[[Mapping[str, Path]], bytes]
+WORKERS = 8  # downloads at a time, where a table is made of many small files
 TIMEOUT = 30.0  # seconds without a byte before a download is given up
 
 
@@ -50,11 +54,11 @@ def locate(entry: Entry, file: File) -> tuple[str, Path | None]:
     for where, root in (("mirror", folder), ("cache", cache_dir())):
         if root is not None and (path := root / entry.id / file.name).is_file():
             return where, path
-    return ("download", None) if file.url else ("mirror-only", None)
+    return ("download", None) if file.url or file.rebuilt else ("mirror-only", None)
 
 
-def fetch(entry: Entry, file: File) -> Path:
-    """Path of the verified file. Raises CatalogError: what, where, what to do."""
+def fetch(entry: Entry, file: File, rebuild: Rebuild | None = None) -> Path:
+    """Path of the verified file; ``rebuild`` makes a derived one. Raises CatalogError: what, where, what to do."""
     where, path = locate(entry, file)
     if where == "mirror-only":
         raise CatalogError(_not_here(entry, file))
@@ -67,7 +71,35 @@ def fetch(entry: Entry, file: File) -> Path:
             f"sha256 {sha256(path)[:12]}..., expected {file.sha256[:12]}...). It is changed or truncated: copy it again, "
             "or unset SCALINGKIT_DATA to download it."
         )
-    return _download(entry, file)
+    return _download(entry, file) if file.url else _rebuild(entry, file, rebuild)
+
+
+def _rebuild(entry: Entry, file: File, rebuild: Rebuild | None) -> Path:
+    """A derived file from its public origins, kept only if its bytes are those the registry names."""
+    if rebuild is None:
+        raise CatalogError(_not_here(entry, file))
+    origins = [File(name=f"origins/{o['name']}", **{k: o[k] for k in ("url", "sha256", "bytes")}) for o in file.origins]
+    with ThreadPoolExecutor(WORKERS) as pool:
+        paths = list(pool.map(lambda origin: _download(entry, origin), origins))
+    made = rebuild({o["name"]: path for o, path in zip(file.origins, paths, strict=True)})
+    if hashlib.sha256(made).hexdigest() != file.sha256:
+        raise CatalogError(
+            f"{entry.id}: {file.name}, rebuilt from {len(origins)} verified public files, differs from the registry's. Nothing was "
+            f"kept. {_otherwise(entry)}"
+        )
+    return _keep(cache_dir() / entry.id / file.name, made)
+
+
+def _keep(path: Path, content: bytes) -> Path:
+    """Written to a temporary name and renamed."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".part-")
+    try:
+        with os.fdopen(handle, "wb") as f:
+            f.write(content)
+        os.replace(temporary, path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    return path
 
 
 def _not_here(entry: Entry, file: File) -> str:
@@ -87,13 +119,14 @@ def _download(entry: Entry, file: File) -> Path:
     import requests
 
     pooch.get_logger().setLevel("WARNING")
-    folder = cache_dir() / entry.id
+    target = cache_dir() / entry.id / file.name
+    folder = target.parent
     try:
         return Path(
             pooch.retrieve(
                 file.url,
                 known_hash=f"sha256:{file.sha256}",
-                fname=file.name,
+                fname=target.name,
                 path=folder,
                 downloader=pooch.HTTPDownloader(timeout=TIMEOUT),
             )
@@ -130,12 +163,12 @@ def _otherwise(entry: Entry) -> str:
 class Files(Mapping[str, Path]):
     """Name -> verified path, fetched when asked for; ``used`` remembers which, for the Dataset's sha256."""
 
-    def __init__(self, entry: Entry) -> None:
-        self.entry, self.used = entry, dict[str, str]()
+    def __init__(self, entry: Entry, rebuild: Mapping[str, Rebuild] | None = None) -> None:
+        self.entry, self.used, self.rebuild = entry, dict[str, str](), rebuild or {}
 
     def __getitem__(self, name: str) -> Path:
         file = self.entry.file(name)
-        path = fetch(self.entry, file)
+        path = fetch(self.entry, file, self.rebuild.get(name))
         self.used[name] = file.sha256
         return path
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import xarray as xr
@@ -78,6 +79,7 @@ class Table:
     traps        sentences: what is wrong with or odd about the source, and what is done about it
     published    name -> Published
     fits         laws fitted by ``scalingkit verify --data``
+    rebuild      derived file -> function of its origins (name -> path) giving the same bytes, where we can
     """
 
     card: Card
@@ -90,6 +92,7 @@ class Table:
     options: Mapping[str, str] = field(default_factory=dict)
     published: Mapping[str, Published] = field(default_factory=dict)
     fits: tuple[Fit, ...] = ()
+    rebuild: Mapping[str, Callable[[Mapping[str, Path]], bytes]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -122,7 +122,7 @@ def test_least_squares_agree_with_scipy():
 
 
 @pytest.mark.parametrize(
-    ("design", "names"), [("ray", {"alpha", "beta", "A", "B", "E"}), ("one D", {"E", "B", "beta"})]
+    ("design", "among"), [("ray", {"alpha", "beta", "A", "B", "E"}), ("one D", {"E", "B", "beta"})]
 )
 def test_flat_designs_are_called_ridges(design, among):
     flags = [n for n in notes.of(pointfit("chinchilla", simulate(design=design, noise=0.003))) if n.code == "ridge"]

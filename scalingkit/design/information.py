@@ -146,7 +146,10 @@ def jacobian_array(law: Law, theta: np.ndarray, x: np.ndarray, coords: Coords, o
 
 def pivoted_at(c: Coordinates, u: np.ndarray, x: np.ndarray, of: Outcome) -> np.ndarray:
     """J (S, n, p) at unconstrained parameters u (S, p) and inputs x (n, K) already divided by their pivots."""
-    return np.asarray(_pivoted(c, of)(jnp.asarray(u), jnp.asarray(x)))
+    n = len(x)
+    # padded to a power of two, so that one compiled function serves designs of many lengths
+    x = np.pad(x, ((0, max(16, 1 << max(n - 1, 0).bit_length()) - n), (0, 0)), mode="edge")
+    return np.asarray(_pivoted(c, of)(jnp.asarray(u), jnp.asarray(x)))[:, :n]
 
 
 def pivot_array(c: Coordinates, x: np.ndarray) -> np.ndarray:

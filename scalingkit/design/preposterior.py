@@ -66,10 +66,12 @@ class Preposterior:
     def slope(self, log_x: np.ndarray) -> tuple[float, np.ndarray]:
         """log V and its gradient in the log inputs (m, K)."""
         f = _log_variance(coordinates(self.law), self.of)
-        value, gradient = f(
-            *map(jnp.asarray, (log_x - np.log(self.pivots), self.u, self.precision, self.g, self.weight))
-        )
-        return float(value), np.asarray(gradient)
+        m = len(log_x)
+        # padded with runs of weight zero: one compiled function for designs of up to 8 runs, one for up to 16, ...
+        at = np.pad(log_x - np.log(self.pivots), ((0, -m % 8), (0, 0)), mode="edge")
+        weights = np.where(np.arange(len(at)) < m, self.weight, 0.0)
+        value, gradient = f(*map(jnp.asarray, (at, self.u, self.precision, self.g, weights)))
+        return float(value), np.asarray(gradient)[:m]
 
 
 def preposterior(found: Evidence, state: State, goal: Target, draws: int) -> Preposterior:
@@ -86,7 +88,8 @@ def preposterior(found: Evidence, state: State, goal: Target, draws: int) -> Pre
         raise DesignError(
             f"{goal} does not exist at {1 - fine.mean():.0%} of the draws, so no design can be judged by it."
         )
-    u, g = u[fine], g[fine]
+    # the usable draws again in place of the others, so that their number (and the compiled shape) stays
+    u, g = np.resize(u[fine], u.shape), np.resize(g[fine], g.shape)
     _, sd = prior.moments(found.law)
     weight = found.weight / state.noise**2
     precision = np.broadcast_to(np.diag(1 / sd**2), (len(u), sd.size, sd.size))
@@ -103,8 +106,8 @@ def _log_variance(c: Coordinates, of: Outcome) -> Any:
 
     rows = jax.vmap(jax.vmap(jax.jacfwd(curve), (None, 0)), (0, None))
 
-    def value(log_x: jax.Array, u: jax.Array, P: jax.Array, g: jax.Array, weight: jax.Array) -> jax.Array:
-        R = rows(u, jnp.exp(log_x)) * jnp.sqrt(weight)
+    def value(log_x: jax.Array, u: jax.Array, P: jax.Array, g: jax.Array, w: jax.Array) -> jax.Array:
+        R = rows(u, jnp.exp(log_x)) * jnp.sqrt(w)[None, :, None]
         solved = jnp.linalg.solve(P + jnp.swapaxes(R, -1, -2) @ R, g[..., None])[..., 0]
         return jnp.log(jnp.mean(jnp.sum(g * solved, -1)))
 

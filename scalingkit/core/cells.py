@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,10 +106,15 @@ def starts_with_number(column: pd.Series) -> bool:
 
 
 def could_be_numbers(column: pd.Series, role: str) -> bool:
-    """Whether any cell is a number, or none is there at all: a column of words is not the size of a model."""
+    """Whether any cell is a number or starts like one ("2,31", "8x7B"), or none is there at all.
+
+    A column of words is not the size of a model.
+    """
     code = parse(column, role).code
     words = (code == "unparsable") | (code == "diverged")
-    return not words.any() or bool((code == "").any())
+    if not words.any() or (code == "").any():
+        return True
+    return any(isinstance(c, str) and re.match(r"\s*[-+−~≈]?\s*\d", c) for c in column.to_numpy(dtype=object)[words])
 
 
 def labels(column: pd.Series) -> np.ndarray:

@@ -5,6 +5,7 @@ frame -> column roles -> numbers with units -> screens -> N, D, C completed -> r
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -53,8 +54,17 @@ def read(
     extras       keep the other columns: True, False, or a list of headers; they are not screened
     vocab        size of the vocabulary, where no column has it (diverged rule, total parameters)
     decimal      "," where 2,31 means 2.31
+    A runs Dataset (or a .nc file that ``write`` made) comes back as it is, if nothing else is asked.
     Raises RunsError, and nothing else, for a table or a request that cannot be read without guessing.
     """
+    asked = {k: v for k, v in locals().items() if k != "source" and v != DEFAULTS[k]}
+    source = tables.dataset_of(source)
+    if isinstance(source, xr.Dataset) and schema.is_runs(source):
+        if not asked:
+            return schema.validate(source)
+        before = int(source.attrs["rows_quarantined"])
+    else:
+        before = 0
     if checkpoints not in ("last", "all"):
         raise RunsError(f"checkpoints={checkpoints!r} is neither 'last' nor 'all'.")
     if decimal not in (".", ","):
@@ -67,10 +77,17 @@ def read(
     table = tables.load(source, encoding)
     table.name = name or table.name
     r = _start(table, options)
+    if before:
+        r.note(
+            "rows-quarantined", "warning", "runs", f"{before} row(s) were set aside before and are not in this reading."
+        )
     for step in steps.ORDER:
         step(r)
     _some_left(r)
     return layout.dataset(r)
+
+
+DEFAULTS = {k: p.default for k, p in inspect.signature(read).parameters.items() if k != "source"}
 
 
 def _groups(group: str | Sequence[str] | Mapping[str, str] | None) -> dict[str, str]:

@@ -142,9 +142,5 @@ def _write_netcdf(ds: xr.Dataset, path: str) -> None:
 
 def check(source: Any, **options: Any) -> dict[str, Any]:
     """What ``read`` makes of ``source``, as plain JSON values: counts, columns, conventions, quarantine, notes."""
-    ds = source if _is_runs(source) and not options else read(source, **options)
+    ds = read(source, **options)
     return summary(ds)
-
-
-def _is_runs(source: Any) -> bool:
-    return isinstance(source, xr.Dataset) and names.RUN in source.dims and "rows_in" in source.attrs

@@ -68,6 +68,11 @@ def validate(ds: Any, *needs: str) -> xr.Dataset:
     return ds
 
 
+def is_runs(ds: xr.Dataset) -> bool:
+    """Whether it claims to be a runs Dataset; ``validate`` says whether it is one."""
+    return names.RUN in ds.dims and all(k in ds.attrs for k in COUNTS)
+
+
 def _labels(ds: xr.Dataset) -> None:
     if names.RUN not in ds.coords:
         raise RunsError("the runs have no names: the coordinate 'run' is missing.")

@@ -78,8 +78,8 @@ def jumps(values: np.ndarray, role: str) -> Jump:
 
 def question(value: float, jump: Jump, role: str) -> str:
     """'is this 70 billion? Use 7e10 or give the unit': what the row may have meant."""
-    middle = math.sqrt(jump.low) * math.sqrt(jump.high)
-    guess = min(WORDS, key=lambda f: abs(math.log(value * f / middle))) if value < middle else None
+    short = (math.log10(jump.low) + math.log10(jump.high)) / 2 - math.log10(value)
+    guess = min(WORDS, key=lambda f: abs(math.log10(f) - short)) if short > 0 else None
     against = f"the rest of the column runs from {jump.low:.3g} to {jump.high:.3g}"
     if guess and value < 1e4:
         meant = f"Is this {value:.6g} {WORDS[guess]}? Then write {value * guess:.6g}, or the unit in the cell."

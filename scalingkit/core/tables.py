@@ -26,6 +26,7 @@ import xarray as xr
 from scalingkit.core.errors import RunsError, hint, listed
 
 PICKLES = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".npy", ".npz")
+NETCDF = (".nc", ".h5", ".hdf5")
 READ = ".csv, .tsv, .txt, .json, .jsonl, .ndjson, .parquet, .nc (the first six also as .gz)"
 
 
@@ -46,6 +47,22 @@ def load(source: Any, encoding: str = "utf-8-sig") -> Table:
         return _path(Path(source).expanduser(), encoding)
     frame, name = _memory(source)
     return Table(_tidy(frame), name, name, _hash(frame))
+
+
+def dataset_of(source: Any) -> Any:
+    """A netCDF file as its Dataset; anything else as it is."""
+    if (
+        isinstance(source, str | Path)
+        and (path := Path(source).expanduser()).suffix.lower() in NETCDF
+        and path.is_file()
+    ):
+        try:
+            ds = xr.load_dataset(path)
+        except Exception as e:
+            raise RunsError(f"{path.name}: could not be read as netCDF: {e}") from e
+        ds.attrs.setdefault("data_name", path.stem)
+        return ds
+    return source
 
 
 def _memory(source: Any) -> tuple[pd.DataFrame, str]:
@@ -146,9 +163,7 @@ def _path(path: Path, encoding: str) -> Table:
 def _parse(data: bytes, kind: str, path: Path, encoding: str, broken: dict[int, tuple[str, str]]) -> pd.DataFrame:
     if kind in (".parquet", ".pq") or data[:4] == b"PAR1":
         return pd.read_parquet(io.BytesIO(data))
-    if kind in (".nc", ".h5", ".hdf5"):
-        return _dataset(xr.load_dataset(path))
-    if kind in (".xls", ".xlsx", ".feather", ".arrow"):
+    if kind in (".xls", ".xlsx", ".feather", ".arrow", *NETCDF):
         raise RunsError(f"{path.name}: {kind} is not read here. Save the sheet as CSV or Parquet. Read are {READ}.")
     text = _decode(data, encoding, path)
     if not text.strip():

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from scalingkit.core.law import Law
 from scalingkit.core.names import CHAIN, DRAW, RUN
 from scalingkit.design.grids import DesignError
 from scalingkit.design.information import Outcome, inputs
+from scalingkit.infer.model import Model
+from scalingkit.infer.spec import encode
 
 ADDITIVE = ("Normal", "BetaBinomial")  # likelihoods whose noise is on the outcome's own scale
 
@@ -31,7 +34,8 @@ class Evidence:
     """``draws``: raw parameters by name, dims (chain, draw, groups...); None where there is no posterior.
 
     ``noise``: sd of the (log) outcome, None where it has to be estimated; ``nu``: Student-t degrees of freedom, inf
-    for a Gaussian; ``of``: the scale of the noise; ``groups``: dims of the draws besides chain and draw.
+    for a Gaussian; ``of``: the scale of the noise; ``sigma``: the noise by group, where it was pooled; ``groups``: dims
+    of the draws besides chain and draw.
     """
 
     law: Law
@@ -40,6 +44,7 @@ class Evidence:
     noise: float | None = None
     nu: float = np.inf
     of: Outcome = "log"
+    sigma: xr.DataArray | None = None
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -72,9 +77,11 @@ def read(
         return replace(found, runs=found.runs if runs is None else runs, noise=noise or found.noise)
     if isinstance(source, str):
         source = zoo.get(source, "laws")
-    if hasattr(source, "likelihood") and hasattr(source, "law"):
-        of = _scale(type(source.likelihood).__name__)
-        return Evidence(source.law, _table(runs), noise=noise, of=of)
+    if isinstance(source, Model):
+        inner = source.likelihood
+        while hasattr(inner, "base"):
+            inner = inner.base
+        return Evidence(source.law, _table(runs), noise=noise, of=_scale(type(inner).__name__))
     if isinstance(source, Law):
         return Evidence(source, _table(runs), noise=noise)
     if isinstance(source, (Mapping, xr.Dataset)):
@@ -115,7 +122,10 @@ def of_group(found: Evidence, label: Mapping[str, Any]) -> Evidence:
             if k in runs.coords:
                 keep &= runs[k].values.astype(str) == str(v)
         runs = runs.isel({RUN: np.flatnonzero(keep)})
-    return replace(found, draws=found.draws.sel(at, drop=True), runs=runs)
+    noise = found.noise
+    if found.sigma is not None and found.sigma.dims:
+        noise = float(found.sigma.sel({k: v for k, v in label.items() if k in found.sigma.dims}).mean())
+    return replace(found, draws=found.draws.sel(at, drop=True), runs=runs, noise=noise)
 
 
 def flat(found: Evidence, most: int | None = None) -> np.ndarray:
@@ -134,24 +144,41 @@ def _tree(tree: xr.DataTree, law: Law | str | None) -> Evidence:
     found = _law(tree, law)
     if missing := [k for k in found.params if k not in posterior]:
         raise DesignError(f"the posterior has no {', '.join(missing)}, which law {found.name!r} takes.")
-    noise = float(posterior["sigma"].mean()) if "sigma" in posterior else None
+    sigma = posterior["sigma"].mean((CHAIN, DRAW)) if "sigma" in posterior else None
+    noise = None if sigma is None else float(sigma.mean())
     nu = float(posterior["nu"].median()) if "nu" in posterior else np.inf
-    return Evidence(found, _runs(tree, found), posterior[list(found.params)], noise, nu, _scale(_likelihood(tree)))
+    draws = posterior[list(found.params)]
+    return Evidence(found, _runs(tree, found), draws, noise, nu, _scale(_likelihood(tree)), sigma)
 
 
 def _law(tree: xr.DataTree, law: Law | str | None) -> Law:
     """The law as the model had it, its priors included; ``law`` overrides."""
     if isinstance(law, Law):
         return law
+    spec = json.loads(tree.attrs.get("model", "{}"))
+    if law is None and "priors" in spec:
+        return _law_of(tree.attrs["model"])
     name = law or tree.attrs.get("law")
     if not name:
         raise DesignError("the DataTree does not say which law it was fitted with (attrs['law']): give law=...")
     return zoo.get(str(name), "laws")
 
 
+@lru_cache(maxsize=64)
+def _law_of(spec: str) -> Law:
+    """The law of a model's spec; the package's own object where the priors are its own (compiled functions are reused)."""
+    made = Model.from_spec(spec).law
+    own = zoo.get(made.name, "laws")
+    same = all(encode(own.params[k].prior) == encode(p.prior) for k, p in made.params.items())
+    return own if same else made
+
+
 def _likelihood(tree: xr.DataTree) -> str:
-    spec = json.loads(tree.attrs.get("model", "{}"))
-    return str(spec.get("likelihood", {}).get("kind", "")) if isinstance(spec, dict) else ""
+    """Kind of the likelihood, of the innermost one where it is Rounded or Censored."""
+    kind = json.loads(tree.attrs.get("model", "{}")).get("likelihood", {})
+    while "base" in kind:
+        kind = kind["base"]
+    return str(kind.get("kind", ""))
 
 
 def _scale(likelihood: str) -> Outcome:

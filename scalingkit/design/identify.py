@@ -210,7 +210,7 @@ def _decade(out: xr.Dataset, found: Evidence, state: State, x: np.ndarray, sd: n
         return out.assign(decade_error=((), np.nan), decade_runs=((), int(held.sum())))
     c = coordinates(found.law)
     m, _ = prior.moments(found.law)
-    xs, y, w = data(found, state.noise, state.pivots, held)
+    xs, y, w = data(found, state.noise, state.pivots, held, state.u)
     u, _ = best_of(c, found.of, state.u[None], xs, y, w, m, 1 / sd)
     f = curve(found, u[None], x[held], state.pivots)[0]
     error = float(np.sqrt(np.mean((y[: held.size][held] - f) ** 2)))
@@ -226,7 +226,7 @@ def _profiles(
         f = curve(found, state.u[None], x, state.pivots)[0]
         fitted = padded(x / state.pivots, f, np.full(len(f), found.weight / state.noise**2))
     else:
-        fitted = data(found, state.noise, state.pivots)
+        fitted = data(found, state.noise, state.pivots, u=state.u)
     made = _profile(found, state, fitted, J, sd)
     return out.assign(
         profile_value=((PARAM, "step"), made.value, {"meaning": "the parameter; coefficients at the pivot"}),
@@ -280,6 +280,7 @@ def _finish(
         text = verdict.over_groups(parts, names, said, dim)
     if k is not None:
         out["pareto_k"] = k
+        text = " ".join([text, *verdict.swaying(k)])
     out.attrs |= {"verdict": text, "law": law.name, "notes": dump(notes), "source": "identify"}
     out.attrs["identified"] = int(all(int(p["identified"]) for p in parts))
     return out

@@ -83,13 +83,21 @@ def gaussian(found: Evidence, u: np.ndarray, noise: float, pivots: np.ndarray) -
     return State(u, cov, raw(c, some, pivots), noise, pivots)
 
 
-def data(found: Evidence, noise: float, pivots: np.ndarray, leave: np.ndarray | None = None) -> tuple[Any, Any, Any]:
-    """Inputs over their pivots, outcome on the noise's scale, weights; padded. ``leave``: runs of weight zero."""
-    x = inputs(found.law, found.runs) / pivots  # type: ignore[arg-type]
+def data(
+    found: Evidence, noise: float, pivots: np.ndarray, leave: np.ndarray | None = None, u: np.ndarray | None = None
+) -> tuple[Any, Any, Any]:
+    """Inputs over their pivots, outcome on the noise's scale, weights; padded. ``leave``: runs of weight zero.
+
+    Under Student-t noise a run's weight is (nu + 1)/(nu + z**2) / noise**2, z its residual at ``u``: outliers count less.
+    """
+    x = inputs(found.law, found.runs)  # type: ignore[arg-type]
     assert found.y is not None
     y = np.log(found.y) if found.of == "log" else found.y
-    w = np.full(len(y), found.weight / noise**2)
-    return padded(x, y, w if leave is None else np.where(leave, 0.0, w))
+    w = np.full(len(y), 1 / noise**2)
+    if np.isfinite(found.nu) and u is not None:
+        z = (y - curve(found, u[None], x, pivots)[0]) / noise
+        w *= (found.nu + 1) / (found.nu + z**2)
+    return padded(x / pivots, y, w if leave is None else np.where(leave, 0.0, w))
 
 
 def residual_sd(found: Evidence, u: np.ndarray, pivots: np.ndarray) -> float:

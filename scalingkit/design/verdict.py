@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from scalingkit.core.law import Law
-from scalingkit.core.names import PARAM
+from scalingkit.core.names import PARAM, RUN
 from scalingkit.design import words
 from scalingkit.design.bands import FARTHEST
 
@@ -42,6 +42,19 @@ def over_groups(parts: list[xr.Dataset], names: list[str], said: list[str], dim:
         head = f"By {dim}, {which} identified: {words.listed(free)} not identified. The weakest is {names[weakest]!r}: "
         head = head.replace("no group identified: ", "no group is identified: ")
     return head + said[weakest]
+
+
+def swaying(k: xr.DataArray, limit: float = 0.7, most: int = 5) -> list[str]:
+    """One sentence naming the runs whose PSIS k-hat is above the limit; none where there are none."""
+    high = k.sortby(k, ascending=False)
+    names = [str(r) for r in high[RUN].values[high.values > limit]]
+    if not names:
+        return []
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    sway = "sways" if len(names) == 1 else "sway"
+    return [
+        f"{words.listed(names[:most])}{more} {sway} the fit by {'itself' if len(names) == 1 else 'themselves'} (k-hat above {limit:g})."
+    ]
 
 
 def free_names(part: xr.Dataset) -> str:

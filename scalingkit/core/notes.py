@@ -45,6 +45,10 @@ CODES: dict[str, str] = {
     "data-missing": "A public table is not to be had here as it is; the catalogue says how to get it.",
     "claim-differs": "A number that is claimed was not found again.",
     "simulated-data": "The table is simulated: what it shows is how the method works, nothing about real models.",
+    "divergences": "Draws diverged: the sampler cannot follow the posterior in the named parameters, and their intervals are too short.",
+    "not-mixed": "The chains do not agree or hold too few effective draws; the numbers are not to be used.",
+    "draws-thinned": "The answer is so large that evenly spaced draws were used, not all.",
+    "one-group": "A pooled label has one value only; nothing can be learnt about the spread between groups.",
 }
 
 

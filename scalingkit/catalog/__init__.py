@@ -81,9 +81,15 @@ def _choose(t: Table, kind: str, wanted: str, have: Any) -> str:
 
 
 def fetch(name: str) -> dict[str, Path]:
-    """File name -> verified path, downloading into the cache what is not in the mirror. Raises CatalogError."""
-    files = _store.Files(_registry.entry(name), table(name).rebuild)
-    return {f: files[f] for f in files}
+    """File name -> verified path, downloading into the cache what is not in the mirror.
+
+    Files that only a mirror can give are left out where others are to be had (``show(name)["files"]`` says which).
+    Raises CatalogError: not known, none to be had, or not intact.
+    """
+    entry = _registry.entry(name)
+    files = _store.Files(entry, table(name).rebuild)
+    wanted = [f.name for f in entry.files if _store.locate(entry, f)[0] != "mirror-only"]
+    return {f: files[f] for f in wanted or files}
 
 
 def show(name: str) -> dict[str, Any]:
@@ -101,15 +107,19 @@ def show(name: str) -> dict[str, Any]:
 
 
 def status() -> list[dict[str, Any]]:
-    """Per table: id, title, licence, bytes, and where it is to be had: mirror, cache, download or mirror-only.
+    """Per table: name, title, licence, bytes, and where it is to be had.
 
-    A table is called by its worst file: one missing file that cannot be downloaded makes it mirror-only.
+    available: mirror, cache, download (worst of its files), partly (some sub-tables need a mirror) or mirror-only.
     """
-    order = ["mirror", "cache", "download", "mirror-only"]
     rows = []
     for name in names():
         entry = _registry.entry(name)
-        where = max((_store.locate(entry, f)[0] for f in entry.files), key=order.index)
         size = sum(f.bytes for f in entry.files)
-        rows.append({"name": name, "title": entry.title, "licence": entry.licence, "bytes": size, "available": where})
+        rows.append(dict(name=name, title=entry.title, licence=entry.licence, bytes=size, available=_available(entry)))
     return rows
+
+
+def _available(entry: _registry.Entry) -> str:
+    order = ["mirror", "cache", "download", "mirror-only"]
+    found = {_store.locate(entry, f)[0] for f in entry.files}
+    return "partly" if "mirror-only" in found and len(found) > 1 else max(found, key=order.index)

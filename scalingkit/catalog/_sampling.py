@@ -7,6 +7,8 @@ One row a model and k; pass@k itself is averaged before the logarithm is taken.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -24,7 +26,7 @@ def mean_over_problems(frame: pd.DataFrame, model: str, k: str, score: str) -> p
     return mean
 
 
-def pass_at_k(mean: pd.DataFrame, what: str, **kwargs: object) -> xr.Dataset:
+def pass_at_k(mean: pd.DataFrame, what: str, **kwargs: Any) -> xr.Dataset:
     """The runs Dataset of ``mean_over_problems``: rows where every problem is solved have no logarithm."""
     solved = Bad(
         mean["neg_log_pass_at_k"] <= 0, "pass_at_k", "log-of-zero", f"{what} is 1 here: log of its negative log is -inf"

@@ -92,7 +92,9 @@ def _olmo(frame: pd.DataFrame) -> xr.Dataset:
         frame["c4_en-validation/Perplexity"].notna(), "c4_en-validation", "v3-small-c4_en-validation"
     )
     losses = [c for c in frame if c.endswith("/CrossEntropyLoss")]
-    named = {"loss_" + c.removesuffix("/CrossEntropyLoss").replace("-", "_"): c for c in losses}
+    named: dict[str, Column | str] = {
+        "loss_" + c.removesuffix("/CrossEntropyLoss").replace("-", "_"): c for c in losses
+    }
     return tidy(
         frame,
         columns={

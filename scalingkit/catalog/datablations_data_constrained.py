@@ -5,6 +5,12 @@ epochs = D / U
 
 from __future__ import annotations
 
+import ast
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
 import pandas as pd
 import xarray as xr
 
@@ -66,6 +72,61 @@ def read(files: Files, subtable: str, rule: str = "all", copies: str = "quaranti
     )
 
 
+LOSSES, SIZES, AMOUNTS = "NAMES_TO_VAL_LOSSES", "PARAMS_MAP", "TOKENS_MAP"
+UNLISTED = {"4b8": 4.8, "8b8": 8.8}  # amounts in names that the source's map does not list, in billions
+TAG = re.compile(r"(?:c4)?(?:v2)?(seed\d)$|(dedup)$")
+BILLION = 1e9
+
+
+def rebuild_runs(origins: Mapping[str, Path]) -> bytes:
+    """runs.csv from the source's notebook: its dict literals, read with a literal parser; no code is run.
+
+    A name is <parameters><tokens><unique tokens><tag>. Unfinished runs (loss 0) and hand-tuned shapes (opt) are left out.
+    """
+    notebook = json.loads(next(iter(origins.values())).read_text(encoding="utf-8"))
+    said = _literals(notebook)
+    amounts = said[AMOUNTS] | UNLISTED
+    rows = [_run(n, v, said[SIZES], amounts) for n, v in said[LOSSES].items() if v != 0 and "opt" not in n]
+    frame = pd.DataFrame(rows).sort_values("kind", key=lambda k: k.map(["main", "seed", "dedup"].index), kind="stable")
+    return frame.to_csv(index=False, lineterminator="\n").encode()
+
+
+def _literals(notebook: dict) -> dict[str, dict]:
+    cells = ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code"]
+    module = ast.parse(next(c for c in cells if f"{LOSSES} = " in c))
+    assigned = {
+        a.targets[0].id: a.value
+        for a in module.body
+        if isinstance(a, ast.Assign) and isinstance(a.targets[0], ast.Name)
+    }
+    return {k: ast.literal_eval(assigned[k]) for k in (LOSSES, SIZES, AMOUNTS)}
+
+
+def _run(name: str, loss: float, sizes: Mapping[str, float], amounts: Mapping[str, float]) -> dict:
+    match = TAG.search(name)
+    tag = (match[1] or match[2]) if match else "main"
+    bare = name[: match.start()] if match else name
+    size = next(bare[:i] for i in range(2, len(bare)) if bare[:i] in sizes)
+    tokens, unique = _split(bare.removeprefix(size), amounts)
+    return {
+        "name": name, "params": float(sizes[size]), "tokens": tokens, "unique_tokens": unique, "epochs": tokens / unique,
+        "val_loss": float(loss), "kind": tag.rstrip("0123456789"), "tag": tag,
+    }  # fmt: skip
+
+
+def _split(text: str, amounts: Mapping[str, float]) -> tuple[float, float]:
+    """'12b4b8' -> (12e9, 4.8e9): the one way to read two amounts of which the second is not the larger."""
+    pairs = [(_amount(text[:i], amounts), _amount(text[i:], amounts)) for i in range(1, len(text))]
+    ((tokens, unique),) = [(t, u) for t, u in pairs if t and u and t >= u]
+    return tokens, unique
+
+
+def _amount(text: str, amounts: Mapping[str, float]) -> float | None:
+    if text in amounts:
+        return amounts[text] * BILLION
+    return float(text[:-1]) * BILLION if re.fullmatch(r"\d+b", text) else None
+
+
 table = Table(
     card=Card(
         "datablations_data_constrained",
@@ -102,6 +163,7 @@ table = Table(
         "Runs of many epochs on few unique tokens overfit (loss up to 11): kept by default, set aside by rule='power-law'.",
         "A re-export of this table elsewhere has tokens and unique tokens swapped; here D >= U is checked by a test.",
         "Seed noise is far from equal: sd of the loss 0.001-0.002 at 2.8B, 0.006-0.026 at 4.2B.",
+        "Runs named 25m have 35.5M parameters, and 221m is 220.5M, as in the source's own map: N is the map's, not the name's.",
         "Runs printed with a loss of zero (unfinished) and two hand-tuned shapes are not in the file.",
     ),
     published={
@@ -132,4 +194,5 @@ table = Table(
             reason="the published constants (alpha = beta = 0.353, R_D 15.4, R_N 5.3) were fitted to another table and are not found again.",
         ),
     ),
+    rebuild={"runs.csv": rebuild_runs},
 )

@@ -60,7 +60,7 @@ def read(files: Files, subtable: str, eval: str = "c4_val", params: str = "total
 
 
 def _losses(eval: str) -> dict[str, Column | str]:
-    chosen = {
+    chosen: dict[str, Column | str] = {
         "loss": Column(f"loss_{eval}", meaning=f"loss per token on {eval}"),
         "loss_se": Column("se", meaning="standard error of one evaluation (sampling of sequences), not of seeds"),
     }

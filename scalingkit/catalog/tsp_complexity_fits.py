@@ -9,6 +9,7 @@ exponential   y = asymptote + sign * scale / base**(x**(1 / root))
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,7 +36,7 @@ _EXPONENTIAL = re.compile(rf"y = {_N} ([+-]) \({_N} / {_N}\^\(x(?:\^\(1/{_N}\))?
 _LENGTH = re.compile(rf"{_N} nodes, total length {_N}")
 
 
-def parse(text: str) -> dict[str, object]:
+def parse(text: str) -> dict[str, Any]:
     """The constants of one printed expression. Raises CatalogError for a form not known here.
 
     >>> parse("y = ((x - 5.0) / 200.0)^1.5")["exponent"]
@@ -54,8 +55,8 @@ def parse(text: str) -> dict[str, object]:
     raise CatalogError(f"tsp-complexity-fits: cannot read the expression {text!r}; its form is none of the known ones.")
 
 
-def _numbers(**values: object) -> dict[str, float]:
-    return {k: float(v) for k, v in values.items()}  # type: ignore[arg-type]
+def _numbers(**values: Any) -> dict[str, Any]:
+    return {k: float(v) for k, v in values.items()}
 
 
 def read(files: Files, subtable: str) -> xr.Dataset:

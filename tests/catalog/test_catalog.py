@@ -41,6 +41,8 @@ def test_status_says_where_each_table_is_to_be_had(monkeypatch, tmp_path):
     where = {row["name"]: row["available"] for row in catalog.status()}
     assert list(where) == catalog.names()
     assert where["chinchilla-epoch-svg"] == "download"
+    assert where["gadre-overtraining"] == "download", "rebuilt from its originals"
+    assert where["gemstones"] == "partly", "one of its sub-tables has no public address"
     assert where["porian-isoflop"] == "mirror-only"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 
@@ -60,6 +61,12 @@ def test_the_mirror_holds_what_the_registry_says(name, mirror):
         assert _store.sha256(path) == f.sha256
 
 
+@functools.cache
+def loaded(name: str, subtable: str) -> xr.Dataset:
+    """Read once for all tests here; none of them writes into it."""
+    return catalog.load(name, subtable)
+
+
 def rows_of(ds: xr.Dataset) -> str:
     return next(d for d in ROWS if d in ds.dims)
 
@@ -67,7 +74,7 @@ def rows_of(ds: xr.Dataset) -> str:
 @pytest.mark.data
 @pytest.mark.parametrize(("name", "subtable"), SUBTABLES)
 def test_schema(name, subtable, mirror):
-    ds = catalog.load(name, subtable)
+    ds = loaded(name, subtable)
     assert set(ds.dims) <= set(DIMS)
     labels = ds[rows_of(ds)].values
     assert labels.dtype.kind == "U" and len(set(labels)) == labels.size > 0
@@ -88,7 +95,7 @@ def test_schema(name, subtable, mirror):
 @pytest.mark.data
 @pytest.mark.parametrize(("name", "subtable"), SUBTABLES)
 def test_row_counts_add_up_and_every_quarantined_row_has_a_reason(name, subtable, mirror):
-    ds = catalog.load(name, subtable)
+    ds = loaded(name, subtable)
     a = ds.attrs
     assert a["rows_in"] == a["rows_used"] + a["rows_quarantined"]
     assert (a["rows_used"], a["rows_quarantined"]) == (ds.sizes[rows_of(ds)], ds.sizes["quarantined"])
@@ -104,7 +111,7 @@ def test_row_counts_add_up_and_every_quarantined_row_has_a_reason(name, subtable
 @pytest.mark.data
 @pytest.mark.parametrize(("name", "subtable"), SUBTABLES)
 def test_provenance_is_in_the_attrs(name, subtable, mirror):
-    a = catalog.load(name, subtable).attrs
+    a = loaded(name, subtable).attrs
     assert all(isinstance(v, PLAIN) and not isinstance(v, bool) for v in a.values())
     assert a["data_name"] == name and a["subtable"] == subtable
     used = json.loads(a["files"])

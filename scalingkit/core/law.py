@@ -79,6 +79,11 @@ class Law:
             raise ValueError(f"law {self.name!r} has neither published values nor example['truth'].")
         return {k: float(values[k]) for k in self.params}
 
+    def example_design(self) -> dict[str, np.ndarray]:
+        """Inputs of the example: every combination of the levels, log-spaced between low and high; each (runs,)."""
+        levels = [np.geomspace(*self.example[x]) for x in self.inputs]
+        return {x: g.ravel() for x, g in zip(self.inputs, np.meshgrid(*levels, indexing="ij"), strict=True)}
+
     def pivots(self, data: Mapping[str, Any]) -> dict[str, float]:
         """Geometric mean of each input that ``scales`` names (of the input it is alike to); 1 for the others."""
         pivoted = {x for x, _ in self.scales.values()}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from scalingkit.core.card import Card, Claim
@@ -31,3 +32,13 @@ class World:
     @property
     def name(self) -> str:
         return self.card.name
+
+
+def generator(key: Any) -> np.random.Generator:
+    """Random numbers for a key: an int, a sequence of ints, or a JAX key. Same key, same numbers, on every machine."""
+    if hasattr(key, "dtype"):
+        import jax
+
+        raw = jax.random.key_data(key) if jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key) else key
+        key = np.asarray(raw).ravel().tolist()
+    return np.random.default_rng(key)

@@ -58,8 +58,9 @@ law = Law(
     },
     claims=(
         Claim(
-            besiroglu2024, "data_analysis.ipynb, a", "N* ~ C**a with a = beta/(alpha+beta)", size_exponent, 0.513, 0.02
+            besiroglu2024, "data_analysis.ipynb, a", "N* ~ C**a with a = beta/(alpha+beta)", size_exponent, 0.513, 0.002
         ),
+        Claim(hoffmann2022, "Table 2, approach 3: a = 0.46", "N* ~ C**a", size_exponent, 0.46, 0.01),
     ),
     example=dict(N=(1e7, 1e10, 6), D=(1e9, 1e12, 6), noise=0.01),
     decreasing=("N", "D"),

@@ -92,22 +92,19 @@ def _olmo(frame: pd.DataFrame) -> xr.Dataset:
         frame["c4_en-validation/Perplexity"].notna(), "c4_en-validation", "v3-small-c4_en-validation"
     )
     losses = [c for c in frame if c.endswith("/CrossEntropyLoss")]
-    named: dict[str, Column | str] = {
-        "loss_" + c.removesuffix("/CrossEntropyLoss").replace("-", "_"): c for c in losses
+    named = {"loss_" + c.removesuffix("/CrossEntropyLoss").replace("-", "_"): c for c in losses}
+    columns: dict[str, Column | str] = {
+        "N": Column("N", meaning="parameters as in the model's name"),
+        "D": Column("D", meaning="training tokens, step x tokens per step"),
+        "C": "C",
+        "loss": Column("loss", meaning="validation loss per token on C4, the set named in the coordinate eval"),
+        "step": Column("Step", "step", "training step"),
     }
+    for k, header in named.items():
+        columns[k] = Column(header, "nat", f"loss per token on {header.split('/')[0]}; missing where not evaluated")
     return tidy(
         frame,
-        columns={
-            "N": Column("N", meaning="parameters as in the model's name"),
-            "D": Column("D", meaning="training tokens, step x tokens per step"),
-            "C": "C",
-            "loss": Column("loss", meaning="validation loss per token on C4, the set named in the coordinate eval"),
-            "step": Column("Step", "step", "training step"),
-        }
-        | {
-            k: Column(c, "nat", f"loss per token on {c.split('/')[0]}; missing where not evaluated")
-            for k, c in named.items()
-        },
+        columns=columns,
         labels={"family": "num_params", "trajectory": "model_name", "eval": "eval"},
         run=("model_name", "Step"),
         flops_kind="6ND",

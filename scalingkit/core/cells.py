@@ -37,7 +37,8 @@ def parse(column: pd.Series, role: str, factor: float = 1.0, decimal: str = ".")
 
 def _numbers(column: pd.Series, role: str, decimal: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[int, str]]:
     n = len(column)
-    code, factor, why = np.full(n, "", dtype="<U12"), np.ones(n), {}
+    code, factor = np.full(n, "", dtype="<U12"), np.ones(n)
+    why: dict[int, str] = {}
     if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_bool_dtype(column.dtype):
         if pd.api.types.is_complex_dtype(column.dtype):
             return np.full(n, np.nan), np.full(n, "unparsable"), factor, why

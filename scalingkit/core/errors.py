@@ -22,6 +22,6 @@ def hint(wrong: str, have: Iterable[str]) -> str:
 
 def listed(names: Iterable[object], most: int = 8) -> str:
     """'a, b, c and 4 more'."""
-    names = [str(n) for n in names]
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    said = [str(n) for n in names]
+    more = f" and {len(said) - most} more" if len(said) > most else ""
+    return ", ".join(said[:most]) + more

@@ -43,7 +43,8 @@ def concat(
     columns = dict.fromkeys(
         str(k) for ds in tables for k, v in ds.variables.items() if v.dims == (names.RUN,) and k != "run"
     )
-    data, coords = {}, {"run": (names.RUN, schema.text(v for part in labels for v in part))}
+    data: dict[str, Any] = {}
+    coords = {"run": (names.RUN, schema.text(v for part in labels for v in part))}
     for k in columns:
         if k not in left_out:
             _stack(k, tables, data, coords)

@@ -52,7 +52,7 @@ class Quarantine:
         self.alive = np.ones(len(labels), dtype=bool)
         self.entries: list[Entry] = []
 
-    def put(self, rows: Any, column: str, code: str, value: Callable[[int], Any], reason: Callable[[int], str]) -> int:
+    def put(self, rows: Any, column: str, code: str, value: Callable[[int], Any], reason: Callable[..., str]) -> int:
         """Set aside ``rows`` (indices or mask) that are still alive; how many were."""
         rows = np.asarray(rows)
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows

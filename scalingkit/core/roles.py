@@ -185,9 +185,9 @@ def _unit(head: Header, role: str, given: object = None) -> tuple[float, str]:
         return factor, text
     factors = {}
     for text in head.brackets:
-        factor = units.bracket(text, role)
-        if factor is not None:
-            factors[text] = factor
+        found = units.bracket(text, role)
+        if found is not None:
+            factors[text] = found
         elif role in INPUTS and not _comment(text):
             raise RunsError(
                 f"column {head.text!r}: the unit {text!r} is not one of {role} that is known here. Say what one is "

@@ -99,8 +99,7 @@ def _compute(text: str) -> float | None:
 
 def factor_of(unit: object, role: str) -> Scale:
     """The scale a user gives: a number (1e9), or a text ("B", "1e21 FLOPs", "bits"). Raises ValueError."""
-    plain = isinstance(unit, int | float) and not isinstance(unit, bool)
-    found = float(unit) if plain else bracket(str(unit), role)
+    found = float(unit) if isinstance(unit, int | float) and not isinstance(unit, bool) else bracket(str(unit), role)
     if found is None or not (math.isfinite(found) and found > 0):
         raise ValueError(f"{unit!r} is not a unit of {role} that is known here")
     return Scale(found, str(unit))

@@ -44,7 +44,7 @@ def posterior_sd(law: Law, theta: np.ndarray, x: np.ndarray, of: Outcome) -> np.
 def directions(law: Law, anchor: np.ndarray) -> dict[str, np.ndarray]:
     """Name in words -> inputs (len(FACTORS), K) going out from the anchor run (K,)."""
     names = list(law.inputs)
-    ways = {}
+    ways: dict[str, tuple[str, ...]] = {}
     if "N" in names and "D" in names:
         ways["N and D together"] = ("N", "D")
         ways["N alone"], ways["D alone"] = ("N",), ("D",)

@@ -14,7 +14,7 @@ With a posterior its draws are used; with a law and runs alone, a Laplace approx
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -239,7 +239,8 @@ def _profile(found: Evidence, state: State, fitted: tuple[Any, Any, Any], J: np.
     length = np.linalg.norm(J, axis=0)
     with np.errstate(divide="ignore"):
         se = state.noise * np.sqrt(vif_array(J)) / length
-    return profile(coordinates(found.law), found.of, state.u, *map(np.asarray, fitted), se, sd)
+    x, ty, w = map(np.asarray, fitted)
+    return profile(coordinates(found.law), found.of, state.u, x, ty, w, se, sd)
 
 
 def _oriented(v: np.ndarray) -> np.ndarray:
@@ -260,7 +261,7 @@ def _pareto(source: Any) -> xr.DataArray | None:
 
 
 def _finish(
-    parts: list[xr.Dataset], combos: list[Mapping[str, Any]], found: Evidence, k: xr.DataArray | None = None
+    parts: list[xr.Dataset], combos: Sequence[Mapping[str, Any]], found: Evidence, k: xr.DataArray | None = None
 ) -> xr.Dataset:
     """Groups joined along their dim, the paragraph written, the notes coded."""
     law = found.law

@@ -112,7 +112,8 @@ def _search(law: Law, theta: np.ndarray, budget: float, cost: Cost | None, rest:
     N = np.exp((lo + hi) / 2)
     D = tokens(cost, N, budget)
     value = np.asarray(_at(c)(jnp.asarray(theta), jnp.asarray(np.log(N)), jnp.asarray(np.log(D)), other))
-    return Optimum(*(np.where(interior, a, np.nan) for a in (N, D, value)), interior)
+    N, D, value = (np.where(interior, a, np.nan) for a in (N, D, value))
+    return Optimum(N, D, value, interior)
 
 
 def _valley(f: np.ndarray, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

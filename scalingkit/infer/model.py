@@ -198,4 +198,5 @@ def as_model(what: Model | Law | str, pool: Mapping[str, Pooling] | None, likeli
         if pool is not None or likelihood is not None:
             raise TypeError("pool and likelihood belong to the Model that was given: make it with them.")
         return what
-    return Model(law=what, pool=pool or {}, likelihood=likelihood or LogStudentT())
+    law = zoo.get(what, "laws") if isinstance(what, str) else what
+    return Model(law=law, pool=pool or {}, likelihood=likelihood or LogStudentT())

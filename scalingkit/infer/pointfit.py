@@ -127,8 +127,8 @@ class _Problem:
         end = self._blocks(u, ty, w, project, robust.EASY if project else 0, FEW)
         late = np.flatnonzero(~end.done)
         if late.size:
-            some = [a if a is None else a[late] for a in (ty, w)]
-            rest = self._blocks(end.u[late], *some, False, 0, MANY)
+            late_ty, late_w = (None if a is None else a[late] for a in (ty, w))
+            rest = self._blocks(end.u[late], late_ty, late_w, False, 0, MANY)
             for whole, part in zip(end, rest, strict=True):
                 whole[late] = part
         return end
@@ -330,8 +330,9 @@ def _refit(problem: _Problem, best: np.ndarray, count: int, ty: Any, w: Any) -> 
     tried, beaten = 0, np.zeros(count, bool)
     for last in sorted({min(PILOT, count), count}):
         part = slice(tried, last)
-        some = [None if a is None else a[part] for a in (ty, w)]
-        far = problem.descend(np.tile(problem.coordinates.prior[0], (last - tried, 1)), *some, project=True)
+        part_ty, part_w = (None if a is None else a[part] for a in (ty, w))
+        centre = np.tile(problem.coordinates.prior[0], (last - tried, 1))
+        far = problem.descend(centre, part_ty, part_w, project=True)
         beaten[part] = far.objective < near.objective[part] * (1 - AGREE)
         for whole, other in zip(near, far, strict=True):
             whole[part][beaten[part]] = other[beaten[part]]

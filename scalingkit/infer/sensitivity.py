@@ -29,7 +29,7 @@ def sensitivity(
     ``at`` names inputs where the outcome is also predicted (``predicted``). ``options`` go to ``pointfit``.
     """
     law = zoo.get(law, "laws") if isinstance(law, str) else law
-    choices = {f"huber {d:g}": dict(method="huber", delta=d) for d in deltas} | {
+    choices: dict[str, dict[str, Any]] = {f"huber {d:g}": dict(method="huber", delta=d) for d in deltas} | {
         m: dict(method=m) for m in ("lsq-log", "lsq")
     }
     fits = [pointfit(law, runs, **options, **choice) for choice in choices.values()]

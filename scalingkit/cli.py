@@ -58,7 +58,8 @@ def _refusals() -> tuple[type[BaseException], ...]:
     ]
     for module, names in (
         ("design.grids", ["DesignError"]), ("design.cost", ["CostError"]), ("infer.spec", ["SpecError"]),
-        ("infer.errors", ["FitError", "StoreError"]),
+("infer.likelihoods", ["DataError"]),
+        ("infer.store", ["StoreError"]),
     ):  # fmt: skip
         loaded = sys.modules.get(f"scalingkit.{module}")
         found += [getattr(loaded, n) for n in names if hasattr(loaded, n)]
@@ -328,11 +329,11 @@ def _design(at: dict[str, str]) -> Any:
 
     design = xr.Dataset(coords={"run": ["new"]})
     for k, text in at.items():
-        value = number(text)
-        if value is None:
+        cell = number(text, k)
+        if cell.code:  # no number: a group's label
             design = design.assign_coords({k: ("run", [text])})
         else:
-            design[k] = ("run", [value])
+            design[k] = ("run", [cell.value * cell.factor])
     return design
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
 import xarray as xr
 
 from scalingkit.core.card import Card, Claim, Source, Verdict
 from scalingkit.core.param import Param
+from scalingkit.core.settle import dist
 
 
 @dataclass(frozen=True, kw_only=True)

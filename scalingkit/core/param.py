@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpyro.distributions as dist
+from scalingkit.core.settle import dist
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro.distributions import biject_to
 
-Value = jax.Array
+type Value = jax.Array
 
 
 class Scope(Protocol):
@@ -125,7 +125,9 @@ class Partial:
 
     def extend(self, name: str, prior: Any, values: Mapping[str, Any], new: Draw) -> Any:
         to = biject_to(prior.support)
-        u = new.over(_inv(to, values[f"{name}_population"]), self.dim) + new.effect(values[f"{name}_sd"], self.dim, name)
+        u = new.over(_inv(to, values[f"{name}_population"]), self.dim) + new.effect(
+            values[f"{name}_sd"], self.dim, name
+        )
         return new.join(values[name], _to(to, u), self.dim)
 
 
@@ -264,7 +266,9 @@ class Regressed:
 
     def extend(self, name: str, prior: Any, values: Mapping[str, Any], new: Draw) -> Any:
         to = biject_to(prior.support)
-        u = new.over(_inv(to, values[f"{name}_population"]), self.dim) + new.effect(values[f"{name}_sd"], self.dim, name)
+        u = new.over(_inv(to, values[f"{name}_population"]), self.dim) + new.effect(
+            values[f"{name}_sd"], self.dim, name
+        )
         for k in self.on:
             u = u + values[f"{name}_slope_{k}"] * new.covariate(self.dim, k)
         return new.join(values[name], _to(to, u), self.dim)

@@ -146,7 +146,9 @@ def _parents(model: Model, labels: dict[str, tuple[str, ...]], codes: dict[str, 
     return found
 
 
-def _covariates(model: Model, runs: xr.Dataset, labels: Any, codes: Any) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+def _covariates(
+    model: Model, runs: xr.Dataset, labels: Any, codes: Any
+) -> tuple[dict[str, np.ndarray], dict[str, float]]:
     values, moments = {}, {}
     for dim, name in sorted(covariates(tuple(model.pools.values()))):
         per_run = numbers(runs, name)
@@ -155,7 +157,9 @@ def _covariates(model: Model, runs: xr.Dataset, labels: Any, codes: Any) -> tupl
         clash = np.flatnonzero(per_group[codes[dim]] != per_run)
         if clash.size:
             group = labels[dim][codes[dim][clash[0]]]
-            raise DataError(f"covariate {name!r} differs within {dim} {group!r}; it must be constant within each group.")
+            raise DataError(
+                f"covariate {name!r} differs within {dim} {group!r}; it must be constant within each group."
+            )
         mean, sd = float(per_group.mean()), float(per_group.std())
         if sd == 0:
             raise DataError(f"covariate {name!r} is the same ({mean}) in every {dim}: nothing can be regressed on it.")

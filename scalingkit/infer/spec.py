@@ -1,6 +1,6 @@
 """spec: a model as plain JSON, and back. What is stored with a posterior so that it can be rebuilt; never a pickle.
 
-    encode(Partial("corpus")) -> {"kind": "Partial", "dim": "corpus", "sd": {"dist": "HalfNormal", "scale": 0.3}, ...}
+encode(Partial("corpus")) -> {"kind": "Partial", "dim": "corpus", "sd": {"dist": "HalfNormal", "scale": 0.3}, ...}
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def _distribution(d: dist.Distribution) -> dict[str, Any]:
         bounds = {k: float(np.asarray(getattr(d, k))) for k in ("low", "high") if hasattr(d, k)}
         return {"dist": "TruncatedDistribution", "base_dist": _distribution(d.base_dist), **bounds}
     if not hasattr(dist, kind) or not d.arg_constraints:
-        raise SpecError(f"the prior {kind} cannot be written into a spec: use one of numpyro.distributions with scalars.")
+        raise SpecError(
+            f"the prior {kind} cannot be written into a spec: use one of numpyro.distributions with scalars."
+        )
     return {"dist": kind, **{k: float(np.asarray(getattr(d, k))) for k in d.arg_constraints}}
 
 

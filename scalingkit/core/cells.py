@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, NamedTuple
 
@@ -76,7 +77,7 @@ def _cell(cell: Any, role: str, decimal: str) -> units.Cell:
         if decimal == ".":
             try:
                 value = float(cell)
-                if np.isfinite(value):
+                if math.isfinite(value):
                     return units.Cell(value)
             except ValueError:
                 pass
@@ -111,11 +112,15 @@ def could_be_numbers(column: pd.Series, role: str) -> bool:
 
     A column of words is not the size of a model.
     """
-    code = parse(column, role).code
-    words = (code == "unparsable") | (code == "diverged")
-    if not words.any() or (code == "").any():
-        return True
-    return any(isinstance(c, str) and re.match(r"\s*[-+−~≈]?\s*\d", c) for c in column.to_numpy(dtype=object)[words])
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return not pd.api.types.is_bool_dtype(column.dtype) or not len(column)
+    words = False
+    for cell in column.to_numpy(dtype=object):
+        code = _cell(cell, role, ".").code
+        if code == "" or (isinstance(cell, str) and re.match(r"\s*[-+−~≈]?\s*\d", cell)):
+            return True
+        words |= code in ("unparsable", "diverged")
+    return not words
 
 
 def labels(column: pd.Series) -> np.ndarray:

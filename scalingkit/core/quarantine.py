@@ -102,5 +102,6 @@ def said(counts: dict[str, int]) -> str:
 
 def _shown(value: Any) -> str:
     """The cell as text; '(empty)' says more than nothing. Control characters would break files and reports."""
-    text = "".join(c if c.isprintable() else "?" for c in str(value))
+    text = str(value)
+    text = text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
     return text[:80] if text.strip() else "(empty)"

@@ -63,7 +63,7 @@ def shape(r: Reading) -> None:
         return
     if {"x", "y"} & set(r.columns):
         return
-    shape = {k: r.values[k] for k in ("d_model", "n_layers", "d_ff", "vocab") if k in r.values}
+    shape: dict[str, np.ndarray] = {k: r.values[k] for k in ("d_model", "n_layers", "d_ff", "vocab") if k in r.values}
     r.values["N"], r.said["params_kind"] = complete.from_architecture(shape, r.options.params_kind)
     r.said["N_from"] = "counted from " + ", ".join(
         r.at(k) for k in shape if k != "vocab" or r.said["params_kind"] == "total"
@@ -230,8 +230,8 @@ def is_row_number(header: str, column: pd.Series) -> bool:
     """A column that only counts the rows does not make two rows different."""
     if not re.fullmatch(r"unnamed: ?\d+|index|", header.strip(), re.I):
         return False
-    numbers = pd.to_numeric(column, errors="coerce")
-    return bool(numbers.notna().all() and numbers.is_unique)
+    numbers = cells.parse(column, "").values
+    return bool(np.isfinite(numbers).all() and len(np.unique(numbers)) == len(numbers))
 
 
 def _comparable(column: pd.Series) -> np.ndarray:

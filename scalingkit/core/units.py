@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 COUNTS = ("N", "D", "U", "C")
@@ -43,6 +44,7 @@ INFINITE = {"inf", "+inf", "-inf", "infinity", "+infinity", "-infinity", "∞", 
 DIVERGED = {"diverged", "diverge", "divergence", "overflow"}
 
 _SUPER = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
+_PLAIN = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-z][a-z /-]*)?", re.I | re.A)
 _NUMBER = re.compile(r"([+-]?)(\d[\d,_'’ \u00a0\u2009\u202f.]*|\.\d+)((?:e[+-]?\d+)?)\s*(.*)", re.I | re.S)
 _GROUPED = re.compile(r"\d{1,3}([,_'’ \u00a0\u2009\u202f.])\d{3}(?:\1\d{3})*")
 _PRODUCT = re.compile(r"\d+\s*[x×*]\s*\d", re.I)
@@ -64,6 +66,7 @@ class Cell(NamedTuple):
     why: str = ""
 
 
+@lru_cache(maxsize=4096)
 def scale(text: str, role: str) -> float | None:
     """Factor that ``text`` ("B", "billion tokens", "ZFLOP", "PF-days") stands for in column ``role``; None if unknown.
 
@@ -117,6 +120,8 @@ def bracket(text: str, role: str) -> float | None:
 def number(text: str, role: str, decimal: str = ".") -> Cell:
     """The number in one cell of text, in column ``role``. Never raises."""
     plain = text.strip()
+    if decimal == "." and (quick := _PLAIN.fullmatch(plain)) and (factor := scale(quick[2] or "", role)) is not None:
+        return _finite(float(quick[1]), factor)
     low = plain.casefold()
     for words, code in ((BLANK, "blank"), (MISSING, "missing"), (INFINITE, "infinite"), (DIVERGED, "diverged")):
         if low in words:

@@ -56,7 +56,14 @@ class Reading:
         """row -> the cell as it was, of the column that plays ``role`` (of the value, where it was computed)."""
         if role in self.columns:
             column = self.table.frame[self.columns[role].header]
-            return lambda i: column.iloc[i]
+            cells: list[Any] = []  # made once, and only where a row is set aside
+
+            def at(i: int) -> Any:
+                if not cells:
+                    cells.extend(column.to_numpy(dtype=object))
+                return cells[i]
+
+            return at
         return lambda i: f"{self.values[role][i]:.6g}"
 
     def at(self, role: str) -> str:

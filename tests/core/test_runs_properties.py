@@ -258,6 +258,7 @@ def test_the_order_of_rows_does_not_matter(table, random):
 @quick
 @given(st.one_of(likely_table(), any_table()), st.randoms())
 def test_the_order_of_columns_does_not_matter(table, random):
+    assume(length(table) and all(k.strip() for k in table))  # else columns are named by their place
     names = list(table)
     random.shuffle(names)
     assert content(objects({k: table[k] for k in names})) == content(objects(table))

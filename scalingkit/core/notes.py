@@ -49,6 +49,11 @@ CODES: dict[str, str] = {
     "not-mixed": "The chains do not agree or hold too few effective draws; the numbers are not to be used.",
     "draws-thinned": "The answer is so large that evenly spaced draws were used, not all.",
     "one-group": "A pooled label has one value only; nothing can be learnt about the spread between groups.",
+    "check-statistic": "A statistic of the residuals is unlike what the model produces; the law or its noise is wrong there.",
+    "check-pit": "Predictions are not calibrated: PIT values are not uniform. The text says too narrow, too wide or shifted.",
+    "check-trend": "Residuals depend on an axis of the design: the law has another shape there. Try another law.",
+    "influential-runs": "A few runs decide the answer. Look at them; fit with and without, or with LogStudentT.",
+    "loo-unreliable": "PSIS k-hat above 0.7: the leave-one-out score of these runs cannot be trusted. Use exact refits.",
 }
 
 

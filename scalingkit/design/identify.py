@@ -27,7 +27,7 @@ from scalingkit.core.precision import require_x64
 from scalingkit.design import bands, prior, verdict, words
 from scalingkit.design.contraction import DIRECTION, directions, per_parameter
 from scalingkit.design.cost import per_run
-from scalingkit.design.descent import best_of, padded
+from scalingkit.design.descent import best_of
 from scalingkit.design.evidence import Evidence, labels, of_group, read
 from scalingkit.design.grids import DesignError
 from scalingkit.design.information import (
@@ -224,7 +224,7 @@ def _profiles(
     """Profile likelihoods: of the outcomes, or of what the curve itself predicts where there are none."""
     if found.y is None:
         f = curve(found, state.u[None], x, state.pivots)[0]
-        fitted = padded(x / state.pivots, f, np.full(len(f), found.weight / state.noise**2))
+        fitted = x / state.pivots, f, np.full(len(f), 1 / state.noise**2)
     else:
         fitted = data(found, state.noise, state.pivots, u=state.u)
     made = _profile(found, state, fitted, J, sd)

@@ -146,10 +146,24 @@ def jacobian_array(law: Law, theta: np.ndarray, x: np.ndarray, coords: Coords, o
 
 def pivoted_at(c: Coordinates, u: np.ndarray, x: np.ndarray, of: Outcome) -> np.ndarray:
     """J (S, n, p) at unconstrained parameters u (S, p) and inputs x (n, K) already divided by their pivots."""
-    n = len(x)
-    # padded to a power of two, so that one compiled function serves designs of many lengths
-    x = np.pad(x, ((0, max(16, 1 << max(n - 1, 0).bit_length()) - n), (0, 0)), mode="edge")
-    return np.asarray(_pivoted(c, of)(jnp.asarray(u), jnp.asarray(x)))[:, :n]
+    return curve_and_jacobian(c, u, x, of)[1]
+
+
+def curve_and_jacobian(c: Coordinates, u: np.ndarray, x: np.ndarray, of: Outcome) -> tuple[np.ndarray, np.ndarray]:
+    """f (S, n) and J (S, n, p) at u (S, p) and inputs x (n, K) over their pivots; both on the scale ``of``.
+
+    Padded to powers of two, so that one compiled function serves problems of many sizes.
+    """
+    many, n = len(u), len(x)
+    u = np.pad(u, ((0, power_of_two(many, 16) - many), (0, 0)), mode="edge")
+    x = np.pad(x, ((0, power_of_two(n, 64) - n), (0, 0)), mode="edge")
+    f, J = _pivoted(c, of)(jnp.asarray(u), jnp.asarray(x))
+    return np.asarray(f)[:many, :n], np.asarray(J)[:many, :n]
+
+
+def power_of_two(n: int, least: int) -> int:
+    """The next power of two, from ``least`` on."""
+    return max(least, 1 << max(n - 1, 0).bit_length())
 
 
 def pivot_array(c: Coordinates, x: np.ndarray) -> np.ndarray:
@@ -193,10 +207,15 @@ def outcome(of: Outcome, y: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _pivoted(c: Coordinates, of: Outcome) -> Any:
-    def f(u: jax.Array, x: jax.Array) -> jax.Array:
-        return outcome(of, c.curve(u, tuple(x)))
+    def f(u: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        y = outcome(of, c.curve(u, tuple(x)))
+        return y, y
 
-    return jax.jit(jax.vmap(jax.vmap(jax.jacfwd(f), (None, 0)), (0, None)))
+    def both(u: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        J, y = jax.jacfwd(f, has_aux=True)(u, x)
+        return y, J
+
+    return jax.jit(jax.vmap(jax.vmap(both, (None, 0)), (0, None)))
 
 
 @lru_cache(maxsize=256)

@@ -15,11 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import ndtri
 
-from scalingkit.design.descent import best_of, walker
+from scalingkit.design.descent import VALUES, best_of, walk
 from scalingkit.design.information import Outcome
 from scalingkit.infer.coordinates import Coordinates
 
-STEPS = 9  # on either side
+STEPS = VALUES  # on either side
 _WIDE = 4.0  # how many standard errors the walk goes, never beyond as many prior sds as _PRIOR
 _PRIOR = 3.0
 
@@ -48,14 +48,13 @@ def profile(
     none = np.zeros(p)
     best, centre = best_of(c, of, u[None], x, y, w, none, none)
     length = np.minimum(_WIDE * np.nan_to_num(se, nan=np.inf, posinf=np.inf), _PRIOR * prior_sd)
-    walk = np.arange(1, STEPS + 1) / STEPS
+    out = np.arange(1, STEPS + 1) / STEPS
     which, sign = np.repeat(np.arange(p), 2), np.tile([-1.0, 1.0], p)
-    values = best[which][:, None] + sign[:, None] * length[which][:, None] * walk
-    found = walker(c, of)(jnp.tile(best, (2 * p, 1)), jnp.asarray(which), jnp.asarray(values), x, y, w)
-    sides = np.asarray(found).reshape(p, 2, STEPS)
+    values = best[which][:, None] + sign[:, None] * length[which][:, None] * out
+    sides = walk(c, of, np.tile(best, (2 * p, 1)), which, values, x, y, w).reshape(p, 2, STEPS)
     deviance = np.concatenate([sides[:, 0, ::-1], np.full((p, 1), centre), sides[:, 1]], 1)
     least = float(np.min(deviance))
-    along = best[:, None] + length[:, None] * np.r_[-walk[::-1], 0, walk]
+    along = best[:, None] + length[:, None] * np.r_[-out[::-1], 0, out]
     at = np.stack([np.asarray(c.to[k](jnp.asarray(along[i]))) for i, k in enumerate(c.names)])
     level = ndtri((1 + prob) / 2) ** 2
     interval = np.stack([_crossings(at[i], deviance[i] - least, level) for i in range(p)])

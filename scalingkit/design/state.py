@@ -16,7 +16,7 @@ import numpy as np
 
 from scalingkit.design import prior
 from scalingkit.design.contraction import laplace
-from scalingkit.design.descent import STARTS, best_of, padded
+from scalingkit.design.descent import STARTS, best_of
 from scalingkit.design.evidence import Evidence, flat
 from scalingkit.design.grids import DesignError
 from scalingkit.design.information import inputs, pivot_array, pivoted_at, raw, unconstrained
@@ -86,7 +86,7 @@ def gaussian(found: Evidence, u: np.ndarray, noise: float, pivots: np.ndarray) -
 def data(
     found: Evidence, noise: float, pivots: np.ndarray, leave: np.ndarray | None = None, u: np.ndarray | None = None
 ) -> tuple[Any, Any, Any]:
-    """Inputs over their pivots, outcome on the noise's scale, weights; padded. ``leave``: runs of weight zero.
+    """Inputs over their pivots, outcome on the noise's scale, weights. ``leave``: runs of weight zero.
 
     Under Student-t noise a run's weight is (nu + 1)/(nu + z**2) / noise**2, z its residual at ``u``: outliers count less.
     """
@@ -97,7 +97,7 @@ def data(
     if np.isfinite(found.nu) and u is not None:
         z = (y - curve(found, u[None], x, pivots)[0]) / noise
         w *= (found.nu + 1) / (found.nu + z**2)
-    return padded(x / pivots, y, w if leave is None else np.where(leave, 0.0, w))
+    return x / pivots, y, w if leave is None else np.where(leave, 0.0, w)
 
 
 def residual_sd(found: Evidence, u: np.ndarray, pivots: np.ndarray) -> float:

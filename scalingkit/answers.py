@@ -155,3 +155,37 @@ def of_point(found: Any, runs: Any, names: Iterable[str], seconds: float) -> Ans
     extra = {k: found[k].values for k in ("gradient_norm", "agreement") if k in found and found[k].ndim == 0}
     diagnostics = {"route": "pointfit", "seconds": round(seconds, 2), **extra}
     return Answer("fit", result, diagnostics, merged_notes(runs, found), provenance(runs, found))
+
+
+def of_check(tree: Any, found: Any) -> Answer:
+    """The answer of a check: the verdict, each question with its p value, and the runs that weigh most."""
+    statistics = [
+        {"statistic": str(k), "observed": float(r.observed), "model": float(r.replicated_mean), "sd": float(r.replicated_sd),
+         "p": float(r.p_two_sided)}
+        for k, r in ((k, found.sel(statistic=k)) for k in found["statistic"].values)
+    ]  # fmt: skip
+    groups = [
+        {
+            "group": str(g),
+            "pit p": float(found["pit_p_value"].sel(group=g)),
+            "shape": str(found["pit_says"].sel(group=g).item()),
+        }
+        for g in found["group"].values
+    ]
+    trends = [
+        {
+            "residuals against": str(t),
+            "slope p": float(found["slope_p_value"].sel(trend=t)),
+            "bend p": float(found["bend_p_value"].sel(trend=t)),
+        }
+        for t in found["trend"].values
+    ]
+    worst = found["largest_shift"].to_series().nlargest(10)
+    runs = [
+        {"run": str(r), "shift (sd)": float(v), "moves": str(found["most_moved"].sel(run=r).item()), "k-hat": float(found["pareto_k"].sel(run=r)),
+         "influential": bool(found["influential"].sel(run=r))}
+        for r, v in worst.items()
+    ]  # fmt: skip
+    result = {"verdict": found.attrs["verdict"], "passes": bool(found.attrs["passes"]), "statistics": statistics}
+    result |= {"calibration": groups, "trends": trends, "influence": runs}
+    return Answer("check", result, warnings=merged_notes(tree, found), provenance=provenance(tree))

@@ -345,13 +345,9 @@ def check(
 ) -> Answer:
     """Does the model describe its runs? Posterior predictive checks, PIT by group, tails, influential runs."""
     from scalingkit.infer.check import check as look
-    from scalingkit.infer.check import plain
 
     tree = _tree(posterior)
-    found = look(tree)
-    return Answer(
-        "check", plain(found), warnings=answers.merged_notes(tree, found), provenance=answers.provenance(tree)
-    )
+    return answers.of_check(tree, look(tree))
 
 
 @app.command()

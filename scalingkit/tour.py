@@ -199,7 +199,7 @@ def write(
     report.pictures(
         (lambda: plots.fit_against_data(tree), "Each run's loss against its 90% predictive interval."),
         (
-            lambda: plots.pit(checked),
+            lambda: plots.pit(checked, runs=tree["constant_data"].dataset, by=CORPUS),
             "Probability integral transform by group: inside the band, the spread of the predictions is right.",
         ),
         (lambda: plots.residuals(tree, "N"), "Residuals against size: a bend is a wrong shape."),

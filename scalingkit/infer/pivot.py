@@ -16,9 +16,13 @@ from scalingkit.core.law import Law
 
 
 def pivots(law: Law, inputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """log of the geometric mean of each input that the law's ``scales`` cover. Inputs must be positive."""
+    """log of the geometric mean of each input that the law's ``scales`` cover. Inputs must be positive.
+
+    An input ``alike`` to a covered one (unique tokens to tokens) is divided by the same number.
+    """
     covered = {x for x, _ in law.scales.values()}
-    return {x: float(np.mean(np.log(inputs[x]))) for x in law.inputs if x in covered}
+    of = {x: law.alike.get(x, x) for x in law.inputs}
+    return {x: float(np.mean(np.log(inputs[of[x]]))) for x in law.inputs if of[x] in covered}
 
 
 def site(law: Law, name: str) -> str:

@@ -85,7 +85,7 @@ law = Law(
     output="loss",
     curve=curve,
     params={
-        "G": Param(dist.LogNormal(0.1, 0.8), "size term at N_ref", "nat"),
+        "G": Param(dist.LogNormal(0.3, 0.6), "size term at N_ref", "nat"),
         "G_slope": Param(dist.Normal(-0.1, 0.1), "log-slope of the size term in N at N_ref"),
         "gamma": Param(dist.Normal(0.15, 0.1), "power of N on which the log size term is linear"),
         "B": Param(dist.LogNormal(-2.5, 1.0), "data term at N_ref and D_ref", "nat"),

@@ -8,10 +8,10 @@ import jax
 import numpy as np
 import pytest
 import xarray as xr
-from numpyro.infer import Predictive
+from numpyro import handlers
 
 from scalingkit.infer.model import Model
-from scalingkit.infer.prepare import prepare
+from scalingkit.infer.prepare import Data, prepare
 
 
 def make_table(n: int = 24, seed: int = 0) -> xr.Dataset:
@@ -38,7 +38,8 @@ def make_table(n: int = 24, seed: int = 0) -> xr.Dataset:
 def make_dressed(model: Model, runs: xr.Dataset, chains: int = 2, draws: int = 3, seed: int = 0) -> xr.DataTree:
     """A tree with the groups, dims and attrs that ``predict`` reads; draws of the prior."""
     data = prepare(model, runs)
-    values = Predictive(model, num_samples=chains * draws)(jax.random.key(seed), data, observed=False)
+    keys = jax.random.split(jax.random.key(seed), chains * draws)
+    values = jax.jit(jax.vmap(lambda key: _prior(model, data, key)))(keys)
     dims = model.site_dims
     variables = {
         k: (("chain", "draw", *dims.get(k, ())), np.asarray(v).reshape(chains, draws, *v.shape[1:]))
@@ -52,6 +53,11 @@ def make_dressed(model: Model, runs: xr.Dataset, chains: int = 2, draws: int = 3
     tree.attrs = {"law": model.law.name, "model": json.dumps(model.to_spec()), "centres": json.dumps(data.meta.centres)}
     tree.attrs |= {f"pivot_{x}": float(np.exp(v)) for x, v in data.log_pivots.items()}
     return tree
+
+
+def _prior(model: Model, data: Data, key: jax.Array) -> dict[str, jax.Array]:
+    trace = handlers.trace(handlers.seed(model, key)).get_trace(data, observed=False)
+    return {k: s["value"] for k, s in trace.items() if s["type"] in ("sample", "deterministic")}
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ p { max-width: 46rem; } .muted { color: var(--muted); } .warning { color: var(--
 th, td { text-align: right; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--line); }
 th:first-child, td:first-child { text-align: left; } td.text, th.text { text-align: left; }
 figure { margin: 1.2rem 0; } figure img { max-width: 100%; height: auto; } figcaption { color: var(--muted); max-width: 46rem; }
-.pair { display: flex; flex-wrap: wrap; gap: 1rem; } .pair figure { flex: 1 1 24rem; margin: .4rem 0; }
+.pair { display: flex; flex-wrap: wrap; gap: 1rem; } .pair figure { flex: 1 1 24rem; max-width: 31rem; margin: .4rem 0; }
 code { font-size: .9em; }
 """
 

@@ -157,8 +157,14 @@ def trust(runs: xr.Dataset, tree: Any, checked: xr.Dataset, plan: xr.Dataset) ->
         else "The sampler is NOT clean: read the warnings before using any number."
     )
     far = float(plan["extrapolation"].max()) if "extrapolation" in plan else float("nan")
+    objections = [n.about for n in notes.of(checked)]
+    fits = (
+        f"The checks object to {len(objections)} things (below): the law does not describe these runs to within their noise."
+        if objections
+        else "The checks have no objection."
+    )
     text = (
-        f"{sampler} The larger budget is {far:,.0f} times the largest run: its interval holds only if the law does. "
+        f"{sampler} {fits} The larger budget is {far:,.0f} times the largest run: its interval holds only if the law does. "
         "The intervals are of the parameters under this law and these priors; that the law itself bends beyond the runs is "
         "not in them. Nothing here speaks of another recipe, tokenizer or data mix."
     )

@@ -47,7 +47,7 @@ def forest(
         if reference and name in reference:
             ax.plot(reference[name], i, "o", mfc="none", mec=colour_, ms=9, mew=1.4)
     ax.set_yticks(range(len(rows)), [r[0] for r in rows])
-    ax.invert_yaxis()
+    ax.set_ylim(len(rows) - 0.4, -0.6)
     note = "; hollow: fitted alone" if reference else ""
     ax.set(xlabel=param, title=f"{param}: {prob:.0%} and 50% intervals{note}")
     return ax
@@ -71,16 +71,23 @@ def prior_posterior(tree: xr.DataTree, params: Sequence[str], *, figure: Any = N
         sns.kdeplot(x=post, ax=ax, fill=True, alpha=0.45, lw=1.2, label="posterior")
         if "prior" in tree.children and name in tree["prior"]:
             prior = np.ravel(_draws(tree["prior"][name]))
-            lo, hi = np.quantile(np.concatenate([post, prior]), [0.01, 0.99])
-            sns.kdeplot(
-                x=prior, ax=ax, color=muted(), lw=1.2, ls="--", label="prior", clip=(lo - (hi - lo), hi + (hi - lo))
-            )
+            lo, hi = _window(post, prior)
+            wide = (hi - lo) * 2
+            sns.kdeplot(x=prior, ax=ax, color=muted(), lw=1.2, ls="--", label="prior", clip=(lo - wide, hi + wide))
             ax.set_xlim(lo, hi)
         ax.set(xlabel=name, ylabel="", yticks=[])
     for ax in grid.flat[len(params) :]:
         ax.set_axis_off()
     grid.flat[0].legend()
     return grid
+
+
+def _window(post: np.ndarray, prior: np.ndarray) -> tuple[float, float]:
+    """The whole posterior, and of the prior its bulk, but never so much that the posterior becomes a needle."""
+    lo, hi = np.quantile(post, [0.001, 0.999])
+    room = 3 * (hi - lo)
+    p_lo, p_hi = np.quantile(prior, [0.02, 0.98])
+    return float(min(lo, max(p_lo, lo - room))), float(max(hi, min(p_hi, hi + room)))
 
 
 def ridges(tree: xr.DataTree, params: Sequence[str], *, draws: int = 800, seed: int = 0) -> Any:

@@ -324,25 +324,36 @@ def _tidy(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _unnest(frame: pd.DataFrame) -> pd.DataFrame:
-    """Columns whose cells are objects, or text that spells one, become columns of their own: config -> config.lr."""
+    """Columns whose cells all are objects, or text that spells one, become columns of their own: config -> config.lr."""
     for name in list(frame.columns):
         column = frame[name]
         if column.dtype != object and not pd.api.types.is_string_dtype(column.dtype):
             continue
-        first = next((v for v in column if v is not None and v is not pd.NA and v == v and v != ""), None)
-        if not (isinstance(first, Mapping) or (isinstance(first, str) and re.match(r"\s*\{\s*[\"'}]", first))):
+        known: dict[Any, Mapping[str, Any] | None] = {}
+        cells: list[Mapping[str, Any]] = []
+        for cell in column.to_numpy(dtype=object):
+            key = cell if isinstance(cell, str) else id(cell)
+            if key not in known:
+                known[key] = {} if _absent(cell) else _object(cell)
+            found = known[key]
+            if found is None:  # one cell that is no object, and the column is left as it is
+                break
+            cells.append(found)
+        if len(cells) < len(column) or not any(cells):
             continue
-        known: dict[str, Mapping[str, Any] | None] = {}
-        cells = [
-            _object(v) if not isinstance(v, str) else known.setdefault(v, _object(v)) if v not in known else known[v]
-            for v in column
-        ]
-        if all(c is None for c in cells):
-            continue
-        parts = _records([{} if c is None else c for c in cells])
-        parts.columns = pd.Index([f"{name}.{c}" for c in parts.columns])
-        frame = pd.concat([frame.drop(columns=name), parts[[c for c in parts if c not in frame.columns]]], axis=1)
+        parts = _records(cells)
+        frame = pd.concat([frame.drop(columns=name), parts], axis=1)
+        frame.columns = pd.Index(_unique([*frame.columns[: -parts.shape[1]], *(f"{name}.{c}" for c in parts.columns)]))
     return frame
+
+
+def _absent(cell: Any) -> bool:
+    return (
+        cell is None
+        or cell is pd.NA
+        or (isinstance(cell, float) and cell != cell)
+        or (isinstance(cell, str) and not cell)
+    )
 
 
 def _object(value: Any) -> Mapping[str, Any] | None:

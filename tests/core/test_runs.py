@@ -374,6 +374,26 @@ def test_weights_and_biases_exports(tmp_path):
         runs.read(tmp_path / "chart.csv")
 
 
+def test_cells_that_are_lists_or_sometimes_objects(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "N": [1e8, 2e8],
+            "loss": [3.0, 2.9],
+            "lr": [[0.1, 0.2], [0.3]],
+            "config": [{"a": 1}, {"a": 2}],
+            "config.a": [5, 6],
+        }
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    for source in (frame, tmp_path / "t.parquet"):
+        ds = runs.read(source)
+        adds_up(ds, 2)
+        assert ds["config.a"].values.tolist() == [5, 6]
+        assert ds["config.a.1"].values.tolist() == [1, 2]  # beside it, not over it
+    mixed = runs.read([{"N": 1e8, "loss": 3.0}, {"N": 2e8, "loss": "{'a': 1}"}])
+    assert codes(mixed) == {1: "unparsable"}
+
+
 def test_ragged_rows_and_broken_lines_keep_their_place(tmp_path):
     (tmp_path / "ragged.csv").write_text("N,D,loss\n1e8,1e9,3.0\n1e8,1e9,3.0,9\n2e8,1e9\n4e8,1e9,2.8\n")
     ds = runs.read(tmp_path / "ragged.csv")

@@ -31,9 +31,9 @@ def test_a_common_factor_changes_nothing():
 
 def test_the_interval_covers_as_often_as_it_says():
     rng = np.random.default_rng(1)
-    found = [NOISE(table(np.exp(0.05 * rng.standard_normal((6, 4)))), prob=0.8) for _ in range(500)]
+    found = [NOISE(table(np.exp(0.05 * rng.standard_normal((6, 4)))), prob=0.8) for _ in range(200)]
     inside = np.mean([float(f["lower"]) <= 0.05 <= float(f["upper"]) for f in found])
-    assert abs(inside - 0.8) < 4 * np.sqrt(0.16 / 500)
+    assert abs(inside - 0.8) < 4 * np.sqrt(0.16 / 200)
 
 
 def test_unequal_cells_are_seen_and_equal_ones_pass():

@@ -144,7 +144,11 @@ def _tree(tree: xr.DataTree, law: Law | str | None) -> Evidence:
     found = _law(tree, law)
     if missing := [k for k in found.params if k not in posterior]:
         raise DesignError(f"the posterior has no {', '.join(missing)}, which law {found.name!r} takes.")
-    sigma = posterior["sigma"].mean((CHAIN, DRAW)) if "sigma" in posterior else None
+    sigma = (
+        posterior["sigma"].mean([d for d in (CHAIN, DRAW) if d in posterior["sigma"].dims])
+        if "sigma" in posterior
+        else None
+    )
     noise = None if sigma is None else float(sigma.mean())
     nu = float(posterior["nu"].median()) if "nu" in posterior else np.inf
     draws = posterior[list(found.params)]

@@ -102,6 +102,7 @@ def _one(found: Evidence, state: State, within: float, profiles: bool) -> xr.Dat
         {
             "contraction": (PARAM, each),
             "status": (PARAM, [words.status(v) for v in each]),
+            "centre": (PARAM, state.u, {"meaning": "unconstrained parameter, coefficients at the pivot"}),
             "sd": (PARAM, scale, {"meaning": "posterior sd of the unconstrained parameter, coefficients at the pivot"}),
             "prior_sd": (PARAM, sd),
             "vif": (PARAM, vif_array(J)),

@@ -125,6 +125,13 @@ def test_other_laws_by_brute_force(name):
         assert float(plan["no_interior"].squeeze()) == 1
 
 
+def test_farseer_has_no_optimum_at_large_compute_and_says_so():
+    law = zoo.get("farseer", "laws")
+    plan = allocate(law.truth, budget=[1e20, 1e24], law=law, region=(1e8, 1e11))
+    np.testing.assert_array_equal(plan["no_interior"], [0, 1])
+    assert [n.about for n in notes.of(plan)] == ["budget 1e+24"]
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [

@@ -59,6 +59,36 @@ def test_a_spread_design_is_identified(on_spread):
     assert band[[1, 3]].max() < 10 * band[2]
 
 
+def test_off_ray_intervals_widen_at_least_tenfold(on_ray, on_spread):
+    """The posterior's own band, prior and all: the ray's against the spread's, at the same size and TPP."""
+    np.testing.assert_allclose(on_ray["tpp"][2], 20)
+    for factor in (0, 4, 5):
+        at = float(on_ray["tpp"][factor])
+        nearest = int(np.argmin(np.abs(np.log(on_spread["tpp"].values / at))))
+        assert float(on_ray["band"][factor]) > 5 * float(on_spread["band"][nearest])
+    assert float(on_ray["band_data"][1]) > 10 * float(on_ray["band_data"][2])
+
+
+def coverage(law, noise, told, n, design=None):
+    """Share of 90% Laplace intervals of all parameters that hold the truth, over n simulated tables."""
+    design = grids.ladder(np.geomspace(5e7, 5e9, 8), (0.1, 0.5, 2.0, 10.0)) if design is None else design
+    hits = []
+    for seed in range(n):
+        runs = observed(law, design, noise=noise, seed=seed)
+        found = identify(law, runs, noise=told, profiles=False)
+        c = coordinates(law)
+        x = np.stack([runs[k].values for k in law.inputs], -1)
+        u = unconstrained(c, np.array([list(TRUTH.values())]), pivot_array(c, x))[0]
+        hits.append(np.abs(found["centre"].values - u) < 1.645 * found["sd"].values)
+    return float(np.mean(hits))
+
+
+@pytest.mark.slow
+def test_intervals_on_a_spread_design_cover_and_a_wrong_noise_is_caught(law):
+    assert 0.85 <= coverage(law, 0.01, None, 200) <= 0.95
+    assert coverage(law, 0.01, 0.004, 60) < 0.85
+
+
 def test_the_added_runs_mend_it(law, on_ray):
     """The negative control of the advice: more runs on the ray do not help, the named ones do."""
     ray = grids.ray(SIZES)

@@ -25,7 +25,7 @@ CODES = {
     "non-positive": "the value must be positive",
     "out-of-range": "the value must lie between 0 and 1",
     "diverged": "the run diverged: it is no better than chance",
-    "unit-jump": "the value stands more than 5000-fold away from the rest of its column: a unit is in doubt",
+    "unit-jump": "the value stands thousands-fold away from the rest of its column: a unit is in doubt",
     "inconsistent": "N, D and C of this row contradict each other by more than 1000-fold",
     "duplicate": "the row is equal to an earlier one in every column",
     "checkpoint": "an earlier checkpoint of a run whose last one is used",

@@ -46,13 +46,15 @@ def diverged(loss: np.ndarray, vocab: np.ndarray | float | None, rule: bool | fl
         return (loss > max(chance, 2 * float(np.median(below))) if len(below) else none), text
 
 
-def jumps(values: np.ndarray, role: str) -> Jump:
+def jumps(values: np.ndarray, role: str, loss: np.ndarray | None = None) -> Jump:
     """Rows that stand off from the rest of their column.
 
     The sorted values are cut wherever neighbours differ by more than GAP = 100-fold. The rest of the column is the
     group with most rows (a group of implausibly small values only where there is no other; see PLAUSIBLE). A row is far
-    off where the nearest of those values is more than 10^4-fold away, or their median more than 5000-fold. A row whose
-    distance is above 1000-fold is only noted. Fewer than three values are never judged.
+    off where the nearest of those values is more than 10^4-fold away, or their median more than 5000-fold; or more than
+    1000-fold where the ``loss`` speaks against it (a thousand times more, and no better than the best of the rest; a
+    thousand times less, and no worse than the worst). Else a row more than 1000-fold away is only noted: it may be the
+    target that a ladder is to predict. Fewer than three values are never judged.
     """
     none = np.zeros(len(values), dtype=bool)
     logs = np.log10(values, where=values > 0, out=np.full(len(values), np.nan))
@@ -73,7 +75,27 @@ def jumps(values: np.ndarray, role: str) -> Jump:
         outside = gap > math.log10(GAP)
         far = outside & ((gap > math.log10(JUMP)) | (off > math.log10(FAR_JUMP)))
         near = outside & ~far & (off > math.log10(SUSPECT_GAP))
+        if loss is not None:
+            belied = near & np.where(logs > middle, loss >= loss[rest].min(), loss <= loss[rest].max())
+            far, near = far | belied, near & ~belied
     return Jump(far, near, float(values[rest[0]]), float(values[rest[-1]]))
+
+
+def lone(values: np.ndarray, loss: np.ndarray) -> list[tuple[int, Jump]]:
+    """The largest value where it is 10 times the next and its loss the worst of all; the smallest where it is a tenth and
+    its loss the best. Too little to set a row aside, and too odd to say nothing about."""
+    out: list[tuple[int, Jump]] = []
+    if len(values) < 3:
+        return out
+    order = np.argsort(values, kind="stable")
+    none = np.zeros(0, dtype=bool)
+    for i, rest, odd in (
+        (order[-1], order[:-1], lambda i, rest: values[i] > 10 * values[rest].max() and loss[i] > loss[rest].max()),
+        (order[0], order[1:], lambda i, rest: values[i] < values[rest].min() / 10 and loss[i] < loss[rest].min()),
+    ):
+        if odd(i, rest):
+            out.append((int(i), Jump(none, none, float(values[rest].min()), float(values[rest].max()))))
+    return out
 
 
 def question(value: float, jump: Jump, role: str) -> str:

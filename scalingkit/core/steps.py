@@ -176,13 +176,17 @@ def jumps(r: Reading) -> None:
 
 def _jump(r: Reading, role: str) -> None:
     rows = np.flatnonzero(r.alive)
-    jump = screen.jumps(r.values[role][rows], role)
+    jump = screen.jumps(r.values[role][rows], role, r.values["loss"][rows] if "loss" in r.values else None)
     far = jump.far if r.options.unit_jump else np.zeros_like(jump.far)
     r.quarantine.put(
         rows[far], r.at(role), "unit-jump", r.raw(role), lambda i: screen.question(r.values[role][i], jump, role)
     )
-    for i in rows[(jump.near | jump.far) & ~far][:20]:
-        r.note("unit-suspect", "warning", r.quarantine.labels[i], screen.question(r.values[role][i], jump, role))
+    doubtful = {int(i): jump for i in rows[(jump.near | jump.far) & ~far][:20]}
+    left = np.flatnonzero(r.alive)
+    if "loss" in r.values:
+        doubtful = {int(left[i]): j for i, j in screen.lone(r.values[role][left], r.values["loss"][left])} | doubtful
+    for i, against in sorted(doubtful.items()):
+        r.note("unit-suspect", "warning", r.quarantine.labels[i], screen.question(r.values[role][i], against, role))
 
 
 def ratio(r: Reading) -> None:

@@ -77,6 +77,27 @@ def test_a_jump_of_one_row(column, factor, far):
     assert codes(runs.read(t)) == ({2: "unit-jump"} if far else {})
 
 
+@pytest.mark.parametrize("factor", [1e4, 1e-4])
+@pytest.mark.parametrize("column", ["N", "D"])
+@pytest.mark.parametrize("row", range(8))
+def test_a_jump_of_ten_thousand_is_found_wherever_it_is(row, column, factor):
+    t = ladder(8)
+    t[column][row] *= factor
+    ds = runs.read(t)
+    if (row, factor) in ((0, 1e4), (7, 1e-4)):  # the least moved to the top of a ladder of 128-fold, or the reverse
+        assert codes(ds) == {}
+        assert f"row {row}" in [n.about for n in notes.of(ds) if n.code == "unit-suspect"]  # in doubt, and named
+    else:
+        assert codes(ds) == {row: "unit-jump"}
+
+
+def test_a_far_target_is_told_from_a_jump_by_its_loss():
+    t = {"N": [1e6, 2e6, 4e6, 7e9], "D": [1e9] * 4, "loss": [4.0, 3.9, 3.8, 2.0]}
+    assert codes(runs.read(t)) == {}
+    assert [n.code for n in notes.of(runs.read(t))] == ["unit-suspect"]  # noted all the same
+    assert codes(runs.read(t | {"loss": [4.0, 3.9, 3.8, 3.95]})) == {3: "unit-jump"}
+
+
 def test_billions_among_raw_counts_are_asked_about():
     ds = runs.read({"N": [7e9, 13e9, 70], "D": [1e12, 1e12, 1.4e12], "loss": [2.0, 1.9, 1.8]})
     assert codes(ds) == {2: "unit-jump"}

@@ -54,6 +54,7 @@ CODES: dict[str, str] = {
     "check-trend": "Residuals depend on an axis of the design: the law has another shape there. Try another law.",
     "influential-runs": "A few runs decide the answer. Look at them; fit with and without, or with LogStudentT.",
     "loo-unreliable": "PSIS k-hat above 0.7: the leave-one-out score of these runs cannot be trusted. Use exact refits.",
+    "approximate": "The posterior is an approximation; its intervals have not been checked against a sampler.",
 }
 
 

@@ -109,12 +109,13 @@ def _plain(column: pd.Series, decimal: str) -> np.ndarray:
 def _attrs(r: Reading, ds: xr.Dataset) -> dict[str, str | int | float]:
     design = {k: ds[k].values for k in ("N", "D", "x") if k in ds} or {k: ds[k].values for k in ("C",) if k in ds}
     design |= {k: ds[k].values for k in r.labels if k not in ("seed", "trajectory")}
+    completed = {k: {"formula": f, "rows": int((m & r.alive).sum())} for k, (f, m) in r.said["completed"].items()}
     attrs: dict[str, str | int | float] = {
         "source": r.table.source, "data_name": r.table.name, "sha256": r.table.sha256,
         "params_kind": r.said["params_kind"], "flops_kind": r.said["flops_kind"],
         "rows_in": len(r.alive), "rows_used": int(r.alive.sum()), "rows_quarantined": int((~r.alive).sum()),
         "columns": json.dumps({k: c.said() for k, c in r.columns.items()}),
-        "completed": json.dumps(r.said["completed"]), "replicates": json.dumps(repeats.replicates(design)),
+        "completed": json.dumps(completed), "replicates": json.dumps(repeats.replicates(design)),
         "flop_per_param_token": r.options.k, "notes": dump(r.notes),
     }  # fmt: skip
     if r.said.get("ratio"):

@@ -109,12 +109,9 @@ def third(r: Reading) -> None:
         if x in before and mask.any():
             rows = [r.quarantine.labels[i] for i in np.flatnonzero(mask)]
             r.note("compute-completed", "warning", x, f"{x} = {formula} in {len(rows)} row(s): {listed(rows, 5)}.")
-    completed = {
-        x: {"formula": complete.FORMULA[x].format(k=r.options.k), "rows": int(m.sum())} for x, m in made.items()
-    }
+    r.said["completed"] = {x: (complete.FORMULA[x].format(k=r.options.k), m) for x, m in made.items()}
     if "N_from" in r.said:
-        completed["N"] = {"formula": r.said["N_from"], "rows": int(r.alive.sum())}
-    r.said["completed"] = completed
+        r.said["completed"]["N"] = (r.said["N_from"], np.ones(len(r.alive), dtype=bool))
     _kinds(r, before)
 
 

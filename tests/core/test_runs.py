@@ -673,6 +673,7 @@ def test_check_is_plain_json():
     assert json.loads(json.dumps(out, allow_nan=False)) == out
     assert (out["rows_in"], out["rows_used"], out["rows_quarantined"]) == (9, 5, 4)
     assert {e["code"] for e in out["quarantine"]} == {"unit-jump", "missing", "duplicate"}
+    assert out["completed"] == {"C": {"formula": "6 N D", "rows": 5}}
     assert out["ranges"]["N"][0] == 7e7
     assert out["conventions"]["flops_kind"] == "6ND"
     assert runs.check(runs.read(dirty())) == out  # a runs Dataset is told as it is

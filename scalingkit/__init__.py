@@ -51,6 +51,8 @@ _PUBLIC = {
     "save": ("infer.store", "save"),
     "load_tree": ("infer.store", "load_tree"),
     "identify": ("design.identify", "identify"),
+    "suggest": ("design.suggest", "suggest"),
+    "grids": ("design.grids", ""),
     "allocate": ("decide.allocate", "allocate"),
     "verify": ("papers.verify", "verify"),
     "plots": ("plots", ""),

@@ -72,6 +72,16 @@ def suggest(
     return _answer(judge, chosen, found, wanted, cost, budget, method)
 
 
+def expected_sd(
+    source: Any, runs: xr.Dataset | None = None, *, target: Any, draws: int = 64, theta: Any = None,
+    noise: float | None = None, law: Law | str | None = None, group: dict[str, Any] | None = None,
+) -> float:  # fmt: skip
+    """sd of the target (relative, for losses and sizes) that the runs leave, as ``suggest`` judges it. Arguments as there."""
+    require_x64("an expected sd")
+    found, state = _start(read(source, runs, law=law, noise=noise), theta, group)
+    return float(np.sqrt(preposterior(found, state, _target(target), draws).now()))
+
+
 def _target(said: Any) -> Target:
     return target(said)
 

@@ -14,7 +14,7 @@ from scalingkit.design.contraction import laplace
 from scalingkit.design.cost import CostError, per_run
 from scalingkit.design.information import inputs, pivot_array, pivoted_at, unconstrained
 from scalingkit.design.region import Region, default, random_designs
-from scalingkit.design.suggest import suggest
+from scalingkit.design.suggest import expected_sd, suggest
 from scalingkit.design.targets import Exponent, Function, Loss, Size, target
 from scalingkit.infer.coordinates import of as coordinates
 
@@ -129,6 +129,16 @@ def test_sequential_use_narrows_the_target(law, pilot):
         runs = grids.extend(runs, new)
     assert runs.sizes["run"] == 13 and len(set(runs["run"].values)) == 13
     assert sds[2] < 0.6 * sds[0]
+
+
+def test_expected_sd_is_what_suggest_promises(law, pilot):
+    ask = dict(target=Size(1e23), theta=TRUTH, noise=0.01)
+    new = suggest(law, grids.from_runs(pilot), budget=1e21, **ask)
+    assert expected_sd(law, grids.from_runs(pilot), **ask) == pytest.approx(float(new["sd_now"]))
+    # at one value of the parameters, before and after: the promise is kept to the accuracy of the linearisation
+    both = grids.extend(grids.from_runs(pilot), new[["N", "D", "C"]])
+    assert expected_sd(law, both, **ask) == pytest.approx(float(new["sd_after"]), rel=0.5)
+    assert expected_sd(law, both, **ask) < 0.5 * float(new["sd_now"])
 
 
 def test_from_the_prior_alone(law):

@@ -6,69 +6,112 @@ agree, and where that fails the notes say which parameters are to blame and what
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import arviz_stats
 import numpy as np
 import xarray as xr
 
-from scalingkit.core.notes import Note, dump
+from scalingkit.core.law import Law
+from scalingkit.core.notes import dump
 from scalingkit.core.precision import require_x64
 from scalingkit.infer import device as devices
-from scalingkit.infer import mode, nuts, provenance, tree
-from scalingkit.infer.likelihoods import DataError
+from scalingkit.infer import findings, mode, nuts, provenance, tree
+from scalingkit.infer.likelihoods import Likelihood
 from scalingkit.infer.model import Model, as_model
+from scalingkit.infer.pooling import Pooling
 from scalingkit.infer.prepare import Data, prepare
 
-TARGETS = (0.9, 0.97, 0.99, 0.997)
+TARGETS = (0.9, 0.95, 0.99, 0.995)
 RHAT, ESS = 1.01, 400.0
+JUDGED = 500  # draws a chain from which R-hat and ESS are judged
 LONGEST = 4  # chains grow to this multiple of the draws asked for, at most
 
 
 def fit(
-    model: Any, runs: xr.Dataset, *, pool: Mapping[str, Any] | None = None, likelihood: Any = None, seed: int = 0,
-    chains: int = 4, draws: int = 1000, tune: int = 1000, target_accept: float | None = None, device: str = "auto",
-    progress: bool | Callable[[str], Any] = False,
+    model: Model | Law | str, runs: xr.Dataset, *, pool: Mapping[str, Pooling] | None = None,
+    likelihood: Likelihood | None = None, seed: int = 0, chains: int = 4, draws: int = 1000, tune: int = 1000,
+    target_accept: float | None = None, device: str = "auto", progress: bool | Callable[[str], Any] = False,
 ) -> xr.DataTree:  # fmt: skip
     """Posterior of ``model`` (a Model, a Law or a law's name) given ``runs``, as an ArviZ DataTree.
 
-    target_accept  None: raised by itself (0.9, 0.97, 0.99, 0.997) until no draw diverges; a number is kept
-    draws, tune    per chain; chains are lengthened (up to fourfold) until R-hat < 1.01 and bulk ESS > 400
-    progress       True for a line a stage on standard error, or a function that takes the line
+    target_accept  None: raised by itself (0.9, 0.95, 0.99, 0.995) until no draw diverges; a number is kept
+    draws, tune    per chain; chains of 500 draws or more go on (up to fourfold) until R-hat < 1.01 and bulk ESS > 400
+    device         "auto" (the CPU), "cpu", "gpu" or "tpu"
+    progress       True for lines on standard error once it takes over 2 s, or a function that takes the line
 
     Groups: posterior, prior, posterior_predictive, prior_predictive, log_likelihood (pointwise), sample_stats,
     observed_data, constant_data. Root attrs: law, model (JSON), data_name, data_sha256, seed, route, sampler, device,
-    precision, versions, divergences, rhat_max, ess_bulk_min, target_accept, seconds, pivots, notes.
-    Raises DataError for runs that the model cannot take, PrecisionError in float32.
+    precision, versions, divergences, rhat_max, ess_bulk_min, target_accept, seconds, pivot_<input>, notes.
+    The same seed gives the same draws. Raises DataError for runs that the model cannot take, PrecisionError in float32.
     """
     require_x64("a fit")
     model = as_model(model, pool, likelihood)
-    _lengths(chains, draws, tune)
-    say = _speaker(progress)
-    start = time.perf_counter()
+    _lengths(chains, draws, tune, target_accept)
+    say = Speaker(progress)
     chosen, reason = devices.choose(device)
     data = prepare(model, runs)
-    say(f"{data.meta.runs} runs; finding the mode")
-    pot = nuts.potential(model, data, seed)
-    top = mode.find(pot, data, seed)
+    say(f"{data.meta.runs} runs; looking for the mode")
+    top = mode.find(nuts.potential(model, data, seed), data, seed)
     begin = mode.jittered(top, chains, seed)
     targets = TARGETS if target_accept is None else (float(target_accept),)
-    run = _sample(model, data, begin, targets, draws, tune, seed, chosen, say)
+    got = _sample(model, data, begin, targets, draws, tune, seed, chosen, say)
     say("predicting")
-    values = nuts.natural(model, run.chains.z, data)
+    values = nuts.natural(model, got.chains.z, data)
     groups = tree.assemble(model, data, runs, values, seed)
-    groups["sample_stats"] = tree.sample_stats(run.chains)
+    groups["sample_stats"] = tree.sample_stats(got.chains)
     judged = diagnose(groups["posterior"])
-    notes = _notes(model, data, run, judged, values)
+    notes = findings.notes(model, data, got.chains, judged, got.target, draws, seed)
     out = xr.DataTree.from_dict({f"/{k}": v for k, v in groups.items()})
     out.attrs = provenance.attrs(model, data, runs, seed, chosen, reason) | {
         "route": "nuts", "sampler": "NumPyro NUTS, coefficients at the pivot, dense mass", "chains": chains,
-        "divergences": int(run.chains.diverging.sum()), "rhat_max": judged.rhat, "ess_bulk_min": judged.ess,
-        "target_accept": run.target, "seconds": round(time.perf_counter() - start, 3), "notes": dump(notes),
+        "divergences": int(got.chains.diverging.sum()), "rhat_max": judged.rhat, "ess_bulk_min": judged.ess,
+        "target_accept": got.target, "seconds": round(say.seconds, 3), "notes": dump(notes),
     }  # fmt: skip
     return out
+
+
+class Sampled(NamedTuple):
+    """The chains that were kept and their target_accept."""
+
+    chains: nuts.Chains
+    target: float
+
+
+def _sample(
+    model: Model, data: Data, begin: Any, targets: tuple[float, ...], draws: int, tune: int, seed: int, chosen: Any, say: Any,
+) -> Sampled:  # fmt: skip
+    """Raise the target until nothing diverges, then go on until the chains agree.
+
+    A run that diverges is given up at once where a higher target is left to try; of runs at the last target all are kept.
+    """
+    for i, target in enumerate(targets):
+        last = i + 1 == len(targets)
+        run = nuts.Run(model, data, begin, nuts.Settings(tune, draws, target), seed + i, chosen)
+        run.more(tune, lambda done, t=target: say(f"target_accept {t:g}: warm-up {done} of {tune}"))
+        got = run.more(
+            draws,
+            lambda done, t=target: say(f"target_accept {t:g}: draw {done} of {draws}"),
+            stop=None if last else lambda piece: piece.diverging.any(),
+        )
+        if not got.diverging.any():
+            break
+    return Sampled(_lengthen(model, data, run, got, draws, say), target)
+
+
+def _lengthen(model: Model, data: Data, run: nuts.Run, got: nuts.Chains, draws: int, say: Any) -> nuts.Chains:
+    """Double the draws while R-hat or ESS ask for it, if there are enough of them to judge."""
+    while draws >= JUDGED and got.diverging.shape[1] < LONGEST * draws and not got.diverging.any():
+        values = nuts.natural(model, got.z, data)
+        if diagnose(tree.dataset(model, {k: v for k, v in values.items() if k not in model.hidden}, data)).good:
+            break
+        so_far = got.diverging.shape[1]
+        say(f"R-hat or ESS ask for more: {2 * so_far} draws a chain")
+        got = nuts.join([got, run.more(so_far)])
+    return got
 
 
 class Judged:
@@ -91,96 +134,27 @@ def diagnose(posterior: xr.Dataset) -> Judged:
     return Judged(worst, least)
 
 
-class _Run:
-    def __init__(self, chains: nuts.Chains, target: float, draws: int) -> None:
-        self.chains, self.target, self.draws = chains, target, draws
-
-
-def _sample(
-    model: Model, data: Data, begin: Any, targets: tuple[float, ...], draws: int, tune: int, seed: int, chosen: Any, say: Any,
-) -> _Run:  # fmt: skip
-    """Raise the target until nothing diverges, then lengthen until the chains agree; the best run is kept."""
-    best: _Run | None = None
-    for i, target in enumerate(targets):
-        say(f"sampling, target_accept {target:g}")
-        run = _Run(nuts.sample(model, data, begin, nuts.Settings(tune, draws, target), seed + i, chosen), target, draws)
-        if best is None or run.chains.diverging.sum() <= best.chains.diverging.sum():
-            best = run
-        if not run.chains.diverging.any():
-            break
-    assert best is not None
-    return _lengthen(model, data, begin, best, draws, tune, seed, chosen, say)
-
-
-def _lengthen(
-    model: Model, data: Data, begin: Any, run: _Run, draws: int, tune: int, seed: int, chosen: Any, say: Any
-) -> _Run:
-    """Double warm-up and draws while R-hat or ESS ask for it, if there are enough draws to judge."""
-    factor = 2
-    while factor <= LONGEST and draws >= 500:
-        values = nuts.natural(model, run.chains.z, data)
-        shown = {k: v for k, v in values.items() if k not in model.hidden}
-        if diagnose(tree.dataset(model, shown, data)).good:
-            break
-        say(f"lengthening the chains to {factor * draws} draws")
-        longer = nuts.sample(
-            model,
-            data,
-            begin,
-            nuts.Settings(factor * tune, factor * draws, run.target),
-            seed + 10 + factor,
-            chosen,
-        )
-        if longer.diverging.mean() > run.chains.diverging.mean():
-            break
-        run = _Run(longer, run.target, factor * draws)
-        factor *= 2
-    return run
-
-
-def _notes(model: Model, data: Data, run: _Run, judged: Judged, values: Mapping[str, np.ndarray]) -> list[Note]:
-    notes = []
-    count = int(run.chains.diverging.sum())
-    if count:
-        names = _funnel(model, run.chains, values)
-        text = (
-            f"{count} draws diverged at target_accept {run.target:g}; they gather in {', '.join(names)}. The posterior is "
-            "not to be trusted there: tighten the prior of the spread between groups, pool fewer parameters, or add runs."
-        )
-        notes.append(Note("divergences", "error", ", ".join(names), text))
-    if not judged.good and judged.rhats:
-        slow = sorted(judged.esses, key=lambda k: judged.esses[k])[:3]
-        text = f"worst R-hat {judged.rhat:.3f}, smallest bulk ESS {judged.ess:.0f} after {run.draws} draws a chain; slowest: {', '.join(slow)}."
-        notes.append(Note("not-mixed", "error", ", ".join(slow), text))
-    for dim, labels in data.meta.labels.items():
-        if len(labels) == 1:
-            text = f"there is one {dim} only ({labels[0]!r}): the spread between groups comes from its prior."
-            notes.append(Note("one-group", "warning", dim, text))
-    return notes
-
-
-def _funnel(model: Model, chains: nuts.Chains, values: Mapping[str, np.ndarray]) -> list[str]:
-    """Parameters whose divergent draws lie furthest from the others, in sds of the unconstrained coordinate."""
-    bad = chains.diverging.astype(bool)
-    shift = {}
-    for k, v in chains.z.items():
-        flat = v.reshape(*bad.shape, -1)
-        gap = np.abs(flat[bad].mean(0) - flat[~bad].mean(0)) if (~bad).any() else np.zeros(flat.shape[-1])
-        shift[k] = float(np.max(gap / np.maximum(flat.std((0, 1)), 1e-12)))
-    return sorted(shift, key=lambda k: -shift[k])[:3]
-
-
-def _lengths(chains: int, draws: int, tune: int) -> None:
+def _lengths(chains: int, draws: int, tune: int, target: float | None) -> None:
     for name, value, least in (("chains", chains, 1), ("draws", draws, 1), ("tune", tune, 10)):
         if int(value) != value or value < least:
-            raise DataError(f"{name} = {value!r} must be a whole number of at least {least}.")
+            raise ValueError(f"{name} = {value!r} must be a whole number of at least {least}.")
+    if target is not None and not 0 < target < 1:
+        raise ValueError(f"target_accept = {target!r} must lie between 0 and 1; None raises it by itself.")
 
 
-def _speaker(progress: Any) -> Callable[[str], Any]:
-    if callable(progress):
-        return progress
-    if progress:
-        import sys
+class Speaker:
+    """Progress: nothing for the first two seconds, then a line at most twice a second; to a function, every line."""
 
-        return lambda text: print(text, file=sys.stderr, flush=True)
-    return lambda text: None
+    def __init__(self, progress: bool | Callable[[str], Any]) -> None:
+        self.start, self.progress, self.said = time.perf_counter(), progress, 0.0
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.start
+
+    def __call__(self, text: str) -> None:
+        if callable(self.progress):
+            self.progress(text)
+        elif self.progress and self.seconds > 2 and self.seconds - self.said > 0.5:
+            self.said = self.seconds
+            print(f"[{self.seconds:5.1f} s] {text}", file=sys.stderr, flush=True)

@@ -1,10 +1,14 @@
-"""NUTS: warm-up and draws of one chain inside one compiled function, data as arguments; chains side by side in threads.
+"""NUTS: one chain in one compiled function, the table and target_accept as arguments; chains side by side.
 
-The kernel is NumPyro's. Compiled once for each (model, shapes, settings) and found again for later fits.
+A chain goes forward in pieces of equal length, warm-up and draws alike, so there is one program to compile, which is
+found again for every table of the same shape, every target_accept, and longer chains. Between pieces Ctrl-C is heard
+and progress is told. On a CPU the chains run in threads, one a core; elsewhere they are one vectorised program.
+The kernel is NumPyro's.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,14 +20,32 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpyro.infer import NUTS
-from numpyro.infer.util import initialize_model
 
+from scalingkit.infer import geometry
 from scalingkit.infer.model import Model
 from scalingkit.infer.prepare import Data
 
+PIECE = 250  # draws between two looks at the clock
+DEPTH = 10
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Length and target of a run."""
+
+    tune: int
+    draws: int
+    target_accept: float
+
+    @property
+    def piece(self) -> int:
+        """Longest length, up to PIECE, that divides both warm-up and draws."""
+        both = math.gcd(self.tune, self.draws)
+        return max(d for d in range(1, min(PIECE, both) + 1) if both % d == 0)
+
 
 class Chains(NamedTuple):
-    """Unconstrained draws (chain, draw, ...) by site, and what the sampler says of each."""
+    """Unconstrained draws (chain, draw, ...) by site, and what the sampler says of each (chain, draw)."""
 
     z: dict[str, np.ndarray]
     diverging: np.ndarray
@@ -33,82 +55,123 @@ class Chains(NamedTuple):
     step_size: np.ndarray
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Length and target of a run. Hashable: it keys the compiled functions."""
-
-    tune: int
-    draws: int
-    target_accept: float
-    max_tree_depth: int = 10
-
-
 class Potential(NamedTuple):
-    """-log density in unconstrained space, how to come back, and a first point."""
+    """U(z, data) of a model, its compiled slope, and points drawn from the prior."""
 
     value: Callable[[Any, Data], Any]
-    natural: Callable[[Any, Data], dict[str, Any]]
-    start: dict[str, np.ndarray]
+    slope: Callable[[Any, Data], tuple[Any, Any]]
+    starts: Callable[[int, int], list[dict[str, np.ndarray]]]
 
 
-def potential(model: Model, data: Data, seed: int) -> Potential:
-    """The potential of ``model`` as a function of (z, data)."""
-    info = initialize_model(jax.random.key(seed), model, model_args=(data,), dynamic_args=True, validate_grad=False)
+def potential(model: Model, data: Data, seed: int = 0) -> Potential:
+    """The potential of ``model``; ``starts(n, seed)`` gives points from the prior for this table."""
     return Potential(
-        lambda z, d: info.potential_fn(d)(z),
-        lambda z, d: info.postprocess_fn(d)(z),
-        {k: np.asarray(v) for k, v in info.param_info.z.items()},
+        lambda z, d: geometry.potential(model, z, d),
+        geometry.slope(model),
+        lambda n, s: geometry.starts(model, data, n, s),
     )
+
+
+class Run:
+    """Chains under way: each call of ``more`` draws further from where they stand."""
+
+    def __init__(
+        self, model: Model, data: Data, starts: list[dict[str, np.ndarray]], settings: Settings, seed: int, device: Any
+    ) -> None:
+        self.model, self.settings, self.device = model, settings, device
+        self.threads = device.platform == "cpu"
+        self.data = jax.device_put(data, device)
+        self.target = jax.device_put(jnp.asarray(settings.target_accept), device)
+        keys = jax.device_put(jax.random.split(jax.random.key(seed), len(starts)), device)
+        points = [jax.device_put({k: jnp.asarray(v) for k, v in s.items()}, device) for s in starts]
+        begin = _begin(model, settings.tune)
+        states = [begin(k, p, self.data, self.target) for k, p in zip(keys, points, strict=True)]
+        self.states: Any = states if self.threads else jax.tree.map(lambda *a: jnp.stack(a), *states)
+
+    def more(self, draws: int, tell: Callable[[int], None] = lambda done: None, stop: Any = None) -> Chains:
+        """``draws`` further draws of every chain. ``tell`` hears how many are done; ``stop(piece)`` may end it early."""
+        pieces: list[Chains] = []
+        for i in range(math.ceil(draws / self.settings.piece)):
+            pieces.append(self._piece())
+            tell((i + 1) * self.settings.piece)
+            if stop and stop(pieces[-1]):
+                break
+        return join(pieces)
+
+    def _piece(self) -> Chains:
+        step = _advance(self.model, self.settings.tune, self.settings.piece, self.threads)
+        if self.threads:
+            with ThreadPoolExecutor(min(len(self.states), os.cpu_count() or 1)) as pool:
+                work = lambda s: jax.block_until_ready(step(s, self.data, self.target))  # noqa: E731
+                ends = list(pool.map(work, self.states))
+            self.states = [e[0] for e in ends]
+            parts = jax.tree.map(lambda *a: np.stack([np.asarray(v) for v in a]), *(e[1] for e in ends))
+        else:
+            self.states, parts = jax.block_until_ready(step(self.states, self.data, self.target))
+            parts = jax.tree.map(np.asarray, parts)
+        return Chains(*parts)
+
+
+def join(pieces: list[Chains]) -> Chains:
+    """Pieces one after the other along draw."""
+    return jax.tree.map(lambda *a: np.concatenate(a, axis=1), *pieces)
 
 
 def sample(
     model: Model, data: Data, starts: list[dict[str, np.ndarray]], settings: Settings, seed: int, device: Any
 ) -> Chains:
-    """One chain from each start."""
-    run = _chain(model, settings)
-    keys = jax.random.split(jax.random.key(seed), len(starts))
-    with jax.default_device(device):
-        data = jax.device_put(data, device)
-        points = [jax.device_put({k: jnp.asarray(v) for k, v in s.items()}, device) for s in starts]
-        compiled = run.lower(keys[0], points[0], data).compile()
-        work = min(len(starts), os.cpu_count() or 1) if device.platform == "cpu" else 1
-        with ThreadPoolExecutor(work) as pool:
-            ends = list(pool.map(lambda a: jax.block_until_ready(compiled(*a, data)), zip(keys, points, strict=True)))
-    z = {k: np.stack([np.asarray(e[0][k]) for e in ends]) for k in ends[0][0]}
-    return Chains(z, *(np.stack([np.asarray(e[i]) for e in ends]) for i in range(1, 6)))
-
-
-@lru_cache(maxsize=64)
-def _chain(model: Model, settings: Settings) -> Any:
-    kernel = NUTS(
-        model, dense_mass=[(*model.block, *(model.site(k) for k in model.likelihood.nuisance() if not model.pools[k].dims))], target_accept_prob=settings.target_accept, max_tree_depth=settings.max_tree_depth,
-    )  # fmt: skip
-
-    def run(seed: Any, start: Any, data: Data) -> Any:
-        state = kernel.init(seed, settings.tune, start, (data,), {})
-        state, _ = jax.lax.scan(lambda s, _: (kernel.sample(s, (data,), {}), None), state, None, length=settings.tune)
-
-        def step(s: Any, _: Any) -> Any:
-            s = kernel.sample(s, (data,), {})
-            return s, (s.z, s.diverging, s.energy, s.num_steps, s.accept_prob, s.adapt_state.step_size)
-
-        return jax.lax.scan(step, state, None, length=settings.draws)[1]
-
-    return jax.jit(run)
-
-
-@lru_cache(maxsize=64)
-def _natural(model: Model) -> Any:
-    def back(z: Any, data: Data) -> Any:
-        info = initialize_model(jax.random.key(0), model, model_args=(data,), dynamic_args=True, validate_grad=False)
-        return jax.lax.map(info.postprocess_fn(data), z, batch_size=256)
-
-    return jax.jit(back)
+    """One chain from each start: warm-up, then draws."""
+    run = Run(model, data, starts, settings, seed, device)
+    run.more(settings.tune)
+    return run.more(settings.draws)
 
 
 def natural(model: Model, z: dict[str, np.ndarray], data: Data) -> dict[str, np.ndarray]:
     """Constrained sites and deterministics of unconstrained draws (chain, draw, ...)."""
     shape = next(iter(z.values())).shape[:2]
     flat = {k: v.reshape(shape[0] * shape[1], *v.shape[2:]) for k, v in z.items()}
-    out = _natural(model)(flat, data)
-    return {k: np.asarray(v).reshape(*shape, *np.shape(v)[1:]) for k, v in out.items() if k != model.outcome}
+    out = geometry.sites(model)(flat, data)
+    return {k: np.asarray(v).reshape(*shape, *np.shape(v)[1:]) for k, v in out.items()}
+
+
+@lru_cache(geometry.KEPT)
+def chain(model: Model, settings: Settings) -> Any:
+    """Compiled (key, start, data) -> (z, diverging, ...) of one whole chain: many small fits in one call each."""
+
+    def whole(key: Any, start: Any, data: Data) -> Any:
+        kernel = _kernel(model, data, settings.target_accept)
+        state = kernel.init(key, settings.tune, start)
+        state, _ = jax.lax.scan(lambda s, _: (kernel.sample(s, (), {}), None), state, None, length=settings.tune)
+        return jax.lax.scan(lambda s, _: _step(kernel, s), state, None, length=settings.draws)[1]
+
+    return jax.jit(whole)
+
+
+@lru_cache(geometry.KEPT)
+def _begin(model: Model, tune: int) -> Any:
+    return jax.jit(lambda key, start, data, target: _kernel(model, data, target).init(key, tune, start))
+
+
+@lru_cache(geometry.KEPT)
+def _advance(model: Model, tune: int, length: int, threads: bool) -> Any:
+    def advance(state: Any, data: Data, target: Any) -> Any:
+        kernel = _kernel(model, data, target)
+        # init sets the kernel's adaptation up; its state is not used, and XLA drops the work
+        kernel.init(state.rng_key, tune, state.z)
+        return jax.lax.scan(lambda s, _: _step(kernel, s), state, None, length=length)
+
+    return jax.jit(advance if threads else jax.vmap(advance, in_axes=(0, None, None)))
+
+
+def _kernel(model: Model, data: Data, target: Any) -> NUTS:
+    return NUTS(
+        potential_fn=lambda z: geometry.potential(model, z, data),
+        dense_mass=[model.block],
+        target_accept_prob=target,
+        max_tree_depth=DEPTH,
+    )
+
+
+def _step(kernel: NUTS, state: Any) -> tuple[Any, tuple[Any, ...]]:
+    s = kernel.sample(state, (), {})
+    return s, (s.z, s.diverging, s.energy, s.num_steps, s.accept_prob, s.adapt_state.step_size)

@@ -88,7 +88,7 @@ class Nuts:
 
     def __call__(self, model: Model, data: Data, start: Draws, seed: int) -> dict[str, np.ndarray]:
         z = _unconstrain(model)(dict(start), data)
-        end = nuts._chain(model, self.settings)(jax.random.key(seed), z, data)
+        end = nuts.chain(model, self.settings)(jax.random.key(seed), z, data)
         values = nuts.natural(model, {k: np.asarray(v)[None] for k, v in end[0].items()}, data)
         return {k: v[0] for k, v in values.items()} | {"diverging": np.asarray(end[1])}
 

@@ -8,10 +8,10 @@ from typing import Any
 import jax
 import numpy as np
 import xarray as xr
-from numpyro.infer import Predictive, log_likelihood
 
 from scalingkit.core import names
 from scalingkit.core.names import CHAIN, DRAW, RUN
+from scalingkit.infer import geometry
 from scalingkit.infer.model import Model
 from scalingkit.infer.nuts import Chains
 from scalingkit.infer.pooling import covariates
@@ -84,7 +84,7 @@ def assemble(
         coords = {CHAIN: np.arange(sample[0]), DRAW: np.arange(sample[1]), RUN: run_labels(runs)}
         return xr.Dataset({y: ((CHAIN, DRAW, RUN), np.asarray(a).reshape(*sample, -1))}, coords=coords)
 
-    prior = Predictive(model, num_samples=PRIOR_DRAWS)(jax.random.key(seed + 2), data, observed=False)
+    _, prior = geometry.prior(model)(jax.random.split(jax.random.key(seed + 2), PRIOR_DRAWS), data)
     before = {k: np.asarray(v)[None] for k, v in prior.items()}
     shown = {k: v for k, v in values.items() if k not in model.hidden}
     observed = xr.Dataset({y: (RUN, np.asarray(data.y), {"units": names.unit(y)})}, coords={RUN: run_labels(runs)})
@@ -101,9 +101,7 @@ def assemble(
 
 def _per_run(model: Model, flat: Mapping[str, np.ndarray], data: Data, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Replicated outcomes and pointwise log likelihood, both (sample, run)."""
-    sites = {k: v for k, v in flat.items() if k not in model.law.scales}
-    draws = Predictive(model, sites, return_sites=[model.outcome], batch_ndims=1)(
-        jax.random.key(seed + 1), data, observed=False
-    )
-    pointwise = log_likelihood(model, sites, data, batch_ndims=1)
-    return np.asarray(draws[model.outcome]), np.asarray(pointwise[model.outcome])
+    theta = {k: v for k, v in flat.items() if k not in model.law.scales}
+    keys = jax.random.split(jax.random.key(seed + 1), len(next(iter(theta.values()))))
+    replicated, pointwise = geometry.outcomes(model)(theta, keys, data)
+    return np.asarray(replicated), np.asarray(pointwise)

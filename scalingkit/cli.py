@@ -228,8 +228,9 @@ def fit(
     likelihood: Annotated[str, typer.Option(help="LogStudentT, LogNormal or Normal.")] = "LogStudentT",
     bootstrap: Annotated[int, typer.Option(help="Refits of a point fit, for intervals.")] = 0,
     delta: Annotated[float, typer.Option(help="Huber's threshold on log residuals.")] = 1e-3,
-    chains: int = 4,
-    draws: int = 1000,
+    chains: Annotated[int, typer.Option(help="Chains.")] = 4,
+    draws: Annotated[int, typer.Option(help="Draws a chain.")] = 1000,
+    tune: Annotated[int, typer.Option(help="Warm-up steps a chain.")] = 1000,
     seed: Seed = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or gpu.")] = "auto",
     out: Annotated[Path | None, typer.Option(help="Where to keep the posterior: .zarr or .nc.")] = None,
@@ -245,7 +246,8 @@ def fit(
     chosen = zoo.get(law, "laws")
     runs = _runs(data, table, option, column)
     if method in ("nuts", "laplace"):
-        given = dict(pool=_pool(pool), likelihood=likelihood, chains=chains, draws=draws, seed=seed, device=device)
+        given = {"pool": _pool(pool), "likelihood": likelihood, "chains": chains, "draws": draws, "tune": tune}
+        given |= {"seed": seed, "device": device}
         return _fit_posterior(chosen, runs, method, out, overwrite, as_json, **given)
     if pool:
         raise BadInput("--pool needs --method nuts or laplace: a point fit has no population.")
@@ -267,7 +269,7 @@ def _fit_posterior(
         raise BadInput(f"--likelihood {given['likelihood']!r} is not one of LogStudentT, LogNormal, Normal.")
     model = Model(law=law, pool=given["pool"], likelihood=kind())
     if method == "nuts":
-        keep = {k: given[k] for k in ("chains", "draws", "seed", "device")}
+        keep = {k: given[k] for k in ("chains", "draws", "tune", "seed", "device")}
         tree = sample(model, runs, progress=not quiet and sys.stderr.isatty(), **keep)
     else:
         tree = laplace(model, runs, draws=given["draws"], seed=given["seed"])

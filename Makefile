@@ -22,7 +22,7 @@ tour: $(READY)  ## fit a real table end to end; the report goes to out/tour/repo
 	$(BIN)/scalingkit tour
 
 lab: $(READY)  ## JupyterLab on the notebooks
-	MPLBACKEND= $(BIN)/jupyter lab --notebook-dir=notebooks
+	MPLBACKEND= $(BIN)/jupyter lab --notebook-dir=notebooks $(shell [ "$$(id -u)" != 0 ] || echo --allow-root)
 
 test: lint types test-quick  ## what a change must pass: style, floors, types, quick tests, notebooks, browser
 

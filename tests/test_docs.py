@@ -123,7 +123,7 @@ def unknown_verbs(code: str) -> set[str]:
     from scalingkit.cli import app
 
     found = set()
-    for verb, sub in re.findall(r"(?:^|[`\s])scalingkit ([a-z]+)(?: ([a-z]+)\b)?", code):
+    for verb, sub in re.findall(r"(?:^|[`/])scalingkit ([a-z]+)(?: ([a-z]+)\b)?", code, re.MULTILINE):
         command = typer.main.get_command(app)
         for word in filter(None, (verb, sub)):
             if not hasattr(command, "commands"):
@@ -146,3 +146,43 @@ def test_every_name_and_verb_in_the_pages_exists(root: Path) -> None:
 def test_a_name_or_verb_that_does_not_exist_is_found() -> None:
     assert unknown_names("`sk.fit(x)` and `sk.fitt(x)`") == {"fitt"}
     assert unknown_verbs("`scalingkit brew coffee` and `scalingkit data brew`, `scalingkit doctor`") == {"brew"}
+
+
+# ----------------------------------------------------------------------------------------------- the README's example
+
+
+def example(root: Path) -> tuple[str, str]:
+    """The README's code and the output it shows."""
+    part = (root / "README.md").read_text().partition("<!-- example -->")[2].partition("<!-- end example -->")[0]
+    (code,), (shown,) = (re.findall(rf"```{kind}\n(.*?)```", part, re.DOTALL) for kind in ("python", "text"))
+    return code, shown
+
+
+def agrees(printed: str, shown: str, within: float = 0.1) -> bool:
+    """The same words, and numbers that differ by no more than Monte Carlo error."""
+    number = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
+    if re.sub(number, "#", printed).split() != re.sub(number, "#", shown).split():
+        return False
+    pairs = zip(re.findall(number, printed), re.findall(number, shown), strict=True)
+    return all(abs(float(a) - float(b)) <= within * abs(float(b)) for a, b in pairs)
+
+
+def test_the_readme_example_is_ten_lines(root: Path) -> None:
+    code, _ = example(root)
+    compile(code, "README.md", "exec")
+    assert len([line for line in code.splitlines() if line.strip()]) <= 11
+
+
+def test_output_that_differs_is_found() -> None:
+    assert agrees("alpha 0.34 to 0.36", "alpha  0.35 to 0.36")
+    assert not agrees("alpha 0.34 to 0.36", "alpha 0.44 to 0.36")
+    assert not agrees("beta 0.34", "alpha 0.34")
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_the_readme_example_prints_what_it_shows(root: Path) -> None:
+    code, shown = example(root)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert agrees(done.stdout, shown), done.stdout

@@ -24,9 +24,9 @@ def installed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
-def test_the_registry_of_tables_is_in_the_wheel(root: Path, installed: Path) -> None:
-    shipped = installed / "scalingkit" / "data" / "registry.toml"
-    assert shipped.read_bytes() == (root / "data" / "registry.toml").read_bytes()
+@pytest.mark.parametrize("name", ["registry.toml", "simulated_corpora.csv"])
+def test_what_the_package_reads_is_in_the_wheel(root: Path, installed: Path, name: str) -> None:
+    assert (installed / "scalingkit" / "data" / name).read_bytes() == (root / "data" / name).read_bytes()
 
 
 def test_every_module_is_in_the_wheel_and_no_test_is(root: Path, installed: Path) -> None:
@@ -35,16 +35,18 @@ def test_every_module_is_in_the_wheel_and_no_test_is(root: Path, installed: Path
     assert modules == shipped
 
 
-def test_the_installed_copy_finds_its_laws_and_tables(installed: Path) -> None:
+def test_the_installed_copy_finds_its_laws_tables_and_simulated_runs(installed: Path) -> None:
     code = (
         "import scalingkit, scalingkit.catalog as c; from scalingkit.core import zoo; "
-        "print(scalingkit.__file__, zoo.get('chinchilla').name, c.show('chinchilla-epoch-svg')['name'])"
+        "print(scalingkit.__file__, zoo.get('chinchilla').name, c.show('chinchilla-epoch-svg')['name']); "
+        "from scalingkit import tour; print(tour.table(simulated=True).sizes['run'])"
     )
     # -S: no site-packages path entry of the editable checkout; the libraries come by PYTHONPATH
     libraries = [p for p in sys.path if p.endswith("site-packages")]
     env = os.environ | {"PYTHONPATH": os.pathsep.join([str(installed), *libraries])}
     done = subprocess.run([sys.executable, "-S", "-c", code], cwd=installed, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    file, law, table = done.stdout.split()
+    file, law, table, rows = done.stdout.split()
     assert Path(file).is_relative_to(installed)
     assert (law, table) == ("chinchilla", "chinchilla-epoch-svg")
+    assert int(rows) > 20

@@ -196,7 +196,7 @@ def _judge(out: xr.Dataset, draws: int, robust: bool) -> list[Note]:
         text = f"predictions are not calibrated (PIT p = {float(row.pit_p_value):.2g}): {row.pit_says.item()}."
         notes.append(Note("check-pit", "warning", name, text))
     for kind, words in (("slope", "rise or fall with"), ("bend", "bend away along")):
-        for name in _alarming(out, "trend", f"{kind}_p_value", draws):
+        for name in _alarming(out, "trend", f"{kind}_p_value", draws, 2):
             p = float(out[f"{kind}_p_value"].sel(trend=name))
             notes.append(Note("check-trend", "warning", name, f"residuals {words} {name} (p = {p:.2g})."))
     return notes + _influence_notes(out, robust)
@@ -218,11 +218,11 @@ def _influence_notes(out: xr.Dataset, robust: bool) -> list[Note]:
     return [Note("influential-runs", "warning", _few(named), text)]
 
 
-def _alarming(out: xr.Dataset, dim: str, p: str, draws: int) -> list[str]:
+def _alarming(out: xr.Dataset, dim: str, p: str, draws: int, kinds: int = 1) -> list[str]:
     if not out.sizes.get(dim):
         return []
     smallest = 2 / (draws + 1)
-    limit = max(ALARM / out.sizes[dim], smallest if smallest <= 0.003 else 0.0) * (1 + 1e-9)
+    limit = max(ALARM / kinds / out.sizes[dim], smallest if smallest <= 0.003 else 0.0) * (1 + 1e-9)
     order = np.argsort(out[p].values, kind="stable")
     return [str(out[dim].values[i]) for i in order if out[p].values[i] <= limit]
 

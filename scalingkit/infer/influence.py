@@ -13,6 +13,7 @@ Sources: Vehtari et al. 2024 (arXiv:1507.02646); Belsley, Kuh and Welsch 1980 (D
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,9 @@ from scalingkit.infer.model import Model
 from scalingkit.infer.predict import predict
 
 BAD_K = 0.7  # above, the weights of a leave-one-out posterior are unreliable
-LARGE = 0.3  # a shift worth naming, in posterior sds ...
+LARGE = 0.5  # a shift worth naming, in posterior sds ...
 PULLS = 2.0  # a pull worth naming, in posterior sds
-RELATIVE = 4.0  # ... where it is also this many times what a run of a table this size does (1/sqrt n)
+RELATIVE = 5.0  # ... where it is also this many times what a run of a table this size does (1/sqrt n)
 
 
 class TreeError(ValueError):
@@ -52,12 +53,12 @@ def by_draw(values: xr.DataArray) -> np.ndarray:
 
 def leave_one_out(tree: xr.DataTree) -> tuple[np.ndarray, np.ndarray]:
     """Normalised weights (draw, run) of the posterior without each run, and k-hat (run)."""
-    return smoothed(-by_draw(tree["log_likelihood"][outcome(tree)]))
+    return smoothed(by_draw(tree["log_likelihood"][outcome(tree)]))
 
 
-def smoothed(log_ratio: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pareto-smoothed, normalised weights (draw, ...) of log ratios (draw, ...), and k-hat (...)."""
-    log_w, k = array_stats.psislw(log_ratio.T, axis=-1)
+def smoothed(log_lik: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pareto-smoothed, normalised weights 1 / likelihood (draw, ...) from log likelihoods (draw, ...), and k-hat (...)."""
+    log_w, k = array_stats.psislw(log_lik.T, axis=-1)
     w = np.exp(log_w - log_w.max(-1, keepdims=True))
     return (w / w.sum(-1, keepdims=True)).T, np.asarray(k)
 
@@ -82,17 +83,20 @@ def parameters(tree: xr.DataTree) -> dict[str, np.ndarray]:
 
 
 def influence(tree: xr.DataTree, model: Model | None = None) -> xr.Dataset:
-    """Dataset with ``pareto_k`` (run), ``shift`` and ``pull`` (run, param), the largest of each (run), ``most_moved``
+    """Dataset with ``pareto_k`` (run), ``shift`` and ``pull`` (run, param), the largest of each but noise's (run), ``most_moved``
     (run), ``influential`` (run, bool) and, for the runs so named left out together, ``shift_jointly`` (param),
     ``k_jointly``. ``pull`` is NaN where the outcome is not the law's own (counts, say).
     """
+    model = model or Model.from_spec(tree.attrs["model"])
     w, k = leave_one_out(tree)
     named = parameters(tree)
+    # a run that only widens the noise does not decide the answer
+    counts = np.array([re.split(r"[\[_]", p)[0] not in model.likelihood.nuisance() for p in named])
     theta = np.stack(list(named.values()))
     mean, sd = theta.mean(1, keepdims=True), theta.std(1, keepdims=True)
     shift = ((theta @ w - mean) / sd).T
     pull = _pull(tree, model, (theta - mean) / sd)
-    size = {"shift": np.abs(shift).max(1), "pull": np.nan_to_num(np.abs(pull)).max(1)}
+    size = {k: np.nan_to_num(np.abs(v))[:, counts].max(1) for k, v in (("shift", shift), ("pull", pull))}
     influential = (size["shift"] > max(LARGE, RELATIVE / np.sqrt(len(k)))) | (k > BAD_K) | (size["pull"] > PULLS)
     # one scale for both: how many times above its threshold
     worst = np.where((size["pull"] / PULLS > size["shift"] / LARGE)[:, None], np.nan_to_num(pull), shift)
@@ -104,7 +108,7 @@ def influence(tree: xr.DataTree, model: Model | None = None) -> xr.Dataset:
             "pull": ((RUN, "param"), pull, sds),
             "largest_shift": (RUN, size["shift"], sds),
             "largest_pull": (RUN, size["pull"], sds),
-            "most_moved": (RUN, np.array(list(named))[np.abs(worst).argmax(1)]),
+            "most_moved": (RUN, np.array(list(named))[counts][np.abs(worst)[:, counts].argmax(1)]),
             "influential": (RUN, influential),
         },
         coords={RUN: tree["observed_data"][RUN].values.astype(str), "param": list(named)},
@@ -156,5 +160,5 @@ def _jointly(
     said = {"units": "posterior sd", "meaning": "all influential runs left out together"}
     if not rows.any():
         return ("param", np.zeros(len(theta)), said), ((), 0.0)
-    w, k = smoothed(-by_draw(tree["log_likelihood"][outcome(tree)])[:, rows].sum(1, keepdims=True))
+    w, k = smoothed(by_draw(tree["log_likelihood"][outcome(tree)])[:, rows].sum(1, keepdims=True))
     return ("param", ((theta @ w - mean) / sd)[:, 0], said), ((), float(np.ravel(k)[0]))

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from scalingkit.answers import Answer
 
+_TELL_THEMSELVES = ("runs check",)  # their text names the warnings already
 _COLOUR = {"info": "cyan", "warning": "yellow", "error": "red"}
 
 
@@ -20,7 +21,8 @@ def show_answer(answer: Answer, console: Console | None = None) -> None:
     console = console or Console(soft_wrap=False, highlight=False)
     plain = answer.plain()
     _VIEWS.get(answer.verb, _generic)(console, plain["result"])
-    for w in plain["warnings"]:
+    told = [] if answer.verb in _TELL_THEMSELVES else plain["warnings"]
+    for w in told:
         console.print(
             f"[{_COLOUR[w['severity']]}]{w['severity']}[/] \\[{w['code']}] {_safe(w['about'])}: {_safe(w['text'])}"
         )

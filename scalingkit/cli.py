@@ -202,6 +202,10 @@ def data_fetch(
 def runs_check(
     file: Annotated[str, typer.Argument(help="CSV, TSV, Parquet, JSON lines or JSON; a W&B export is recognised.")],
     column: Column = None,
+    unit: Annotated[list[str] | None, typer.Option("--unit", help='Unit of a column, as role=unit: "N=B".')] = None,
+    group: Annotated[str | None, typer.Option(help="Column of a further group label.")] = None,
+    params_kind: Annotated[str | None, typer.Option(help="non-embedding, total or active.")] = None,
+    flops_kind: Annotated[str | None, typer.Option(help="6ND, exact or reported.")] = None,
     checkpoints: Annotated[str, typer.Option(help="last, or all to keep every checkpoint of a run.")] = "last",
     as_json: Json = False,
 ) -> Answer:
@@ -210,9 +214,10 @@ def runs_check(
 
     if not Path(file).exists():
         raise BadInput(f"there is no file {file!r}.")
-    found = dict(runs.check(file, columns=_pairs(column, "--column") or None, checkpoints=checkpoints))
-    told = [n if isinstance(n, notes.Note) else notes.Note(**n) for n in found.pop("notes", [])]
-    return Answer("runs check", found, warnings=told)
+    given = {"columns": _pairs(column, "--column"), "units": _pairs(unit, "--unit"), "checkpoints": checkpoints}
+    given |= {"params_kind": params_kind, "flops_kind": flops_kind, "group": group}
+    ds = runs.read(file, **{k: v for k, v in given.items() if v})
+    return Answer("runs check", runs.summary(ds) | {"report": runs.report(ds)}, warnings=notes.of(ds))
 
 
 @app.command()

@@ -85,8 +85,21 @@ def encoded(tree: xr.DataTree | xr.Dataset) -> xr.DataTree:
 
 
 def decoded(tree: xr.DataTree) -> xr.DataTree:
-    """A copy of ``tree`` with attributes decoded."""
-    return xr.DataTree.from_dict({n.path: _each_attrs(n.to_dataset(inherit=False), decode) for n in tree.subtree})
+    """A copy of ``tree`` with attributes decoded and text as NumPy's own, whichever kind the format gave."""
+    return xr.DataTree.from_dict(
+        {n.path: _text(_each_attrs(n.to_dataset(inherit=False), decode)) for n in tree.subtree}
+    )
+
+
+def _text(ds: xr.Dataset) -> xr.Dataset:
+    """Variable-width text (of which a file may make labels) as fixed-width text, as it was before it was saved."""
+    text = {}
+    for k, v in ds.variables.items():
+        values = v.values.astype(object) if v.dtype.kind in "OT" else None
+        if values is not None and all(isinstance(x, str) for x in values.flat):
+            text[k] = (v.dims, values.astype(str), v.attrs)
+    out = ds.assign({k: v for k, v in text.items() if k not in ds.coords})
+    return out.assign_coords({k: v for k, v in text.items() if k in ds.coords})
 
 
 def _encode_dataset(ds: xr.Dataset, where: str) -> xr.Dataset:

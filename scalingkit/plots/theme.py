@@ -44,7 +44,12 @@ def theme(mode: Mode = "light") -> Iterator[dict[str, str]]:
     import matplotlib as mpl
 
     with mpl.rc_context(rc(mode)):
-        yield colours(mode)
+        try:
+            yield colours(mode)
+        finally:
+            shown = mpl.is_interactive()
+    # the first figure of a notebook turns on drawing at the end of a cell: leaving the context must not turn it off
+    mpl.interactive(shown)
 
 
 def ink() -> str:

@@ -50,6 +50,8 @@ def swaying(k: xr.DataArray, limit: float = 0.7, most: int = 5) -> list[str]:
     names = [str(r) for r in high[RUN].values[high.values > limit]]
     if not names:
         return []
+    if len(names) > k.size / 2:
+        return [f"PSIS cannot be trusted for these draws (k-hat above {limit:g} for {len(names)} of {k.size} runs)."]
     more = f" and {len(names) - most} more" if len(names) > most else ""
     sway = "sways" if len(names) == 1 else "sway"
     return [

@@ -7,7 +7,7 @@ import xarray as xr
 
 from scalingkit.core import notes, zoo
 from scalingkit.core.precision import PrecisionError
-from scalingkit.design import bands, grids, prior
+from scalingkit.design import bands, grids, prior, verdict
 from scalingkit.design.identify import identify
 from scalingkit.design.information import pivot_array, pivoted_at, raw, unconstrained
 from scalingkit.infer.coordinates import of as coordinates
@@ -241,6 +241,13 @@ def test_never_writes_into_its_argument(law):
     before = runs.copy(deep=True)
     identify(law, runs, profiles=False)
     xr.testing.assert_identical(runs, before)
+
+
+def test_runs_that_sway_the_fit_are_named():
+    k = xr.DataArray([0.1, 0.9, 0.2, 0.75, 0.3], dims="run", coords={"run": list("abcde")})
+    assert verdict.swaying(k) == ["b and d sway the fit by themselves (k-hat above 0.7)."]
+    assert verdict.swaying(k.where(k < 0.7, 0.1)) == []
+    assert "cannot be trusted" in verdict.swaying(k + 0.6)[0]
 
 
 def test_refusals(law):

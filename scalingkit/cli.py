@@ -214,7 +214,11 @@ def runs_check(
 
     if not Path(file).exists():
         raise BadInput(f"there is no file {file!r}.")
-    given = {"columns": _pairs(column, "--column"), "units": _pairs(unit, "--unit"), "checkpoints": checkpoints}
+    given: dict[str, Any] = {
+        "columns": _pairs(column, "--column"),
+        "units": _pairs(unit, "--unit"),
+        "checkpoints": checkpoints,
+    }
     given |= {"params_kind": params_kind, "flops_kind": flops_kind, "group": group}
     ds = runs.read(file, **{k: v for k, v in given.items() if v})
     return Answer("runs check", runs.summary(ds) | {"report": runs.report(ds)}, warnings=notes.of(ds))

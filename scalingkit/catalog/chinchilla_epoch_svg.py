@@ -62,7 +62,9 @@ table = Table(
     ),
     read=read,
     subtables={"runs": "245 points: N 57M-16B, C 1.4e18-1.3e22 FLOP"},
-    options={"rule": '"besiroglu" (default) sets the 5 highest losses aside, by name (240 rows); "all" keeps all 245 rows'},
+    options={
+        "rule": '"besiroglu" (default) sets the 5 highest losses aside, by name (240 rows); "all" keeps all 245 rows'
+    },
     params_kind="total",
     flops_kind="reported",
     columns={

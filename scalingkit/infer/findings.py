@@ -9,7 +9,8 @@ one-group         a pooled label with one value
 
 from __future__ import annotations
 
-import jax
+from typing import Any
+
 import numpy as np
 
 from scalingkit.core.notes import Note
@@ -20,10 +21,9 @@ from scalingkit.infer.pooling import Separate
 from scalingkit.infer.prepare import Data
 
 WIDE = 0.7  # of the prior's sd: the runs have taken off less than half of the variance
-PRIOR_DRAWS = 2000
 
 
-def notes(model: Model, data: Data, chains: Chains, judged: object, target: float, draws: int, seed: int) -> list[Note]:
+def notes(model: Model, data: Data, chains: Chains, judged: Any, target: float, draws: int, seed: int) -> list[Note]:
     """Every finding about one fit. ``judged`` has ``good``, ``rhat``, ``ess``, ``rhats`` and ``esses``."""
     found = [*_divergences(model, chains, target), *_mixing(judged, chains, draws)]
     found += _contraction(model, data, chains, seed)
@@ -64,7 +64,7 @@ def funnel(chains: Chains) -> list[str]:
     return [k.removesuffix("_z") for k in sorted(shift, key=lambda k: -shift[k])[:3]]
 
 
-def _mixing(judged: object, chains: Chains, draws: int) -> list[Note]:
+def _mixing(judged: Any, chains: Chains, draws: int) -> list[Note]:
     if judged.good or not judged.rhats:
         return []
     slow = sorted(judged.rhats, key=lambda k: -judged.rhats[k])[:3]
@@ -79,7 +79,7 @@ def _mixing(judged: object, chains: Chains, draws: int) -> list[Note]:
 
 def _contraction(model: Model, data: Data, chains: Chains, seed: int) -> list[Note]:
     sites = scalars(model)
-    z, _ = geometry.prior(model)(jax.random.split(jax.random.key(seed + 3), PRIOR_DRAWS), data)
+    z, _ = geometry.from_prior(model, data, seed + 2)
     before = np.stack([np.asarray(z[s]) for s in sites], 1)
     after = np.stack([chains.z[s].ravel() for s in sites], 1)
     ratio = after.std(0) / before.std(0)

@@ -22,6 +22,7 @@ from scalingkit.infer.prepare import Data
 Sites = dict[str, Any]
 KEPT = 64  # models whose compiled functions are kept
 BATCH = 256  # draws worked on side by side
+PRIOR_DRAWS = 500  # always as many, so that one compiled function serves all who ask
 
 
 def potential(model: Model, z: Sites, data: Data) -> Any:
@@ -81,9 +82,14 @@ def outcomes(model: Model) -> Any:
     return jax.jit(many)
 
 
+def from_prior(model: Model, data: Data, seed: int) -> tuple[Sites, Sites]:
+    """PRIOR_DRAWS draws: z, and every site with the outcome."""
+    return prior(model)(jax.random.split(jax.random.key(seed), PRIOR_DRAWS), data)
+
+
 def starts(model: Model, data: Data, n: int, seed: int) -> list[dict[str, np.ndarray]]:
-    """``n`` points of R^p, drawn from the prior."""
-    z, _ = prior(model)(jax.random.split(jax.random.key(seed), n), data)
+    """``n`` (at most PRIOR_DRAWS) points of R^p, drawn from the prior."""
+    z, _ = from_prior(model, data, seed)
     return [{k: np.asarray(v)[i] for k, v in z.items()} for i in range(n)]
 
 

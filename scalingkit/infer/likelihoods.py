@@ -41,7 +41,7 @@ def relative_noise() -> dist.Distribution:
 
 def tails() -> dist.Distribution:
     """Default prior of Student-t degrees of freedom: nu - 2 ~ Gamma(2, 0.1), so that a variance exists."""
-    return dist.TransformedDistribution(dist.Gamma(2.0, 0.1), AffineTransform(2.0, 1.0, domain=constraints.positive))
+    return dist.TransformedDistribution(_Gamma2(2.0, 0.1), AffineTransform(2.0, 1.0, domain=constraints.positive))
 
 
 def noise_slope() -> dist.Distribution:
@@ -106,7 +106,7 @@ class LogStudentT(_Noise):
         return {"sigma": self.sigma, "nu": tails(), **self._slope()}
 
     def observe(self, m: Any, nuisance: Mapping[str, Any], columns: Mapping[str, Any]) -> dist.Distribution:
-        t = dist.StudentT(nuisance["nu"], jnp.log(m), self._sigma(nuisance, columns))
+        t = _Student(nuisance["nu"], jnp.log(m), self._sigma(nuisance, columns))
         return dist.TransformedDistribution(t, ExpTransform())
 
 
@@ -285,6 +285,22 @@ def find_step(y: np.ndarray) -> float:
         if np.allclose(y / step, np.round(y / step), atol=1e-6, rtol=0):
             return float(step)
     raise DataError("the outcomes lie on no grid that could be found: give Rounded(step=...) the reading precision.")
+
+
+class _Gamma2(dist.Gamma):
+    """Gamma of shape 2, drawn as the sum of two exponentials: JAX's rejection sampler takes seconds to compile."""
+
+    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
+        return jax.random.exponential(key, (2, *sample_shape, *self.batch_shape)).sum(0) / self.rate
+
+
+class _Student(dist.StudentT):
+    """Student-t, drawn without rejection: sqrt(nu (u**(-2/nu) - 1)) cos(2 pi v), u and v uniform (Bailey 1994)."""
+
+    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
+        u, v = jax.random.uniform(key, (2, *sample_shape, *self.batch_shape), minval=jnp.finfo(float).tiny)
+        radius = jnp.sqrt(self.df * jnp.expm1(-2 / self.df * jnp.log(u)))
+        return self.loc + self.scale * radius * jnp.cos(2 * jnp.pi * v)
 
 
 class _Counts(dist.BetaBinomial):

@@ -20,7 +20,8 @@ STARTS = 6
 NEAR = 3.0  # a mode that much lower in log density may still hold mass
 
 
-OPTIONS = {"maxiter": 600, "maxcor": 30}
+OPTIONS = {"maxiter": 600, "gtol": 1e-4}
+DENSE = 300  # parameters up to which the p x p inverse Hessian of BFGS costs less than L-BFGS-B's bookkeeping
 
 
 class Unravel:
@@ -55,7 +56,7 @@ class Mode(NamedTuple):
 
 
 def find(potential: Potential, data: Data, seed: int, starts: int = STARTS) -> Mode:
-    """Best of ``starts`` descents from points of the prior (L-BFGS-B, analytic gradients)."""
+    """Best of ``starts`` descents from points of the prior (BFGS, analytic gradients)."""
     points = potential.starts(starts, seed)
     unravel = Unravel(points[0])
     data = jax.device_put(data)
@@ -65,7 +66,8 @@ def find(potential: Potential, data: Data, seed: int, starts: int = STARTS) -> M
         value, slope = float(found), unravel.flat(by_site)
         return (value, slope) if np.isfinite(value) and np.isfinite(slope).all() else (1e12, np.zeros_like(slope))
 
-    ends = [minimize(f, unravel.flat(p), jac=True, method="L-BFGS-B", options=OPTIONS) for p in points]
+    method = "BFGS" if len(unravel.flat(points[0])) <= DENSE else "L-BFGS-B"
+    ends = [minimize(f, unravel.flat(p), jac=True, method=method, options=OPTIONS) for p in points]
     ends.sort(key=lambda e: e.fun)
     best = ends[0]
     tops = [e.x for e in ends if e.fun < best.fun + NEAR]

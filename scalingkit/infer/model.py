@@ -115,7 +115,9 @@ class Model:
         for c in self.law.scales:
             numpyro.deterministic(c, self._raw(c, values, data))
         at = {k: self._at_runs(k, v, data) for k, v in values.items()}
-        mean = exponential(self.law.curve)(*(data.inputs[x] for x in self.law.inputs), *(at[p] for p in self.law.params))
+        mean = exponential(self.law.curve)(
+            *(data.inputs[x] for x in self.law.inputs), *(at[p] for p in self.law.params)
+        )
         noise = {k: at[k] for k in self.likelihood.nuisance()}
         with scope.plate(RUN):
             y = self.likelihood.observe(mean, noise, data.columns)

@@ -96,8 +96,11 @@ class Nuts:
 def _side_by_side(one: Callable[[int], Any], n: int) -> Iterator[Any]:
     """Results in order. The first runs alone: it compiles, and the others find what it made."""
     yield one(0)
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    pool = ThreadPoolExecutor(os.cpu_count() or 1)
+    try:
         yield from pool.map(one, range(1, n))
+    finally:  # interrupted: what has not begun is not begun
+        pool.shutdown(cancel_futures=True)
 
 
 def _one(

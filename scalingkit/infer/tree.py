@@ -18,8 +18,6 @@ from scalingkit.infer.pooling import covariates
 from scalingkit.infer.prepare import Data
 from scalingkit.infer.provenance import run_labels
 
-PRIOR_DRAWS = 500
-
 
 def dataset(
     model: Model, values: Mapping[str, np.ndarray], data: Data, sample: tuple[str, ...] = (CHAIN, DRAW)
@@ -84,7 +82,7 @@ def assemble(
         coords = {CHAIN: np.arange(sample[0]), DRAW: np.arange(sample[1]), RUN: run_labels(runs)}
         return xr.Dataset({y: ((CHAIN, DRAW, RUN), np.asarray(a).reshape(*sample, -1))}, coords=coords)
 
-    _, prior = geometry.prior(model)(jax.random.split(jax.random.key(seed + 2), PRIOR_DRAWS), data)
+    _, prior = geometry.from_prior(model, data, seed + 2)
     before = {k: np.asarray(v)[None] for k, v in prior.items()}
     shown = {k: v for k, v in values.items() if k not in model.hidden}
     observed = xr.Dataset({y: (RUN, np.asarray(data.y), {"units": names.unit(y)})}, coords={RUN: run_labels(runs)})
@@ -92,7 +90,7 @@ def assemble(
         "posterior": dataset(model, shown, data),
         "prior": dataset(model, {k: v for k, v in before.items() if k != y and k not in model.hidden}, data),
         "posterior_predictive": over_runs(replicated),
-        "prior_predictive": over_runs(before[y], (1, PRIOR_DRAWS)),
+        "prior_predictive": over_runs(before[y], (1, geometry.PRIOR_DRAWS)),
         "log_likelihood": over_runs(pointwise),
         "observed_data": observed,
         "constant_data": constant_data(model, runs, data),

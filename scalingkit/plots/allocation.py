@@ -27,7 +27,8 @@ def allocation(
     if reached is not None:
         ax.axvspan(reached, float(plan["budget"].max()), color=muted(), alpha=0.12, lw=0)
         ax.axvline(reached, color=muted(), lw=1, ls="--")
-        ax.text(reached, ax.get_ylim()[0], " beyond the runs", color=muted(), fontsize=8, va="bottom")
+        foot = ax.get_xaxis_transform()  # height as a share of the axes: the limits are not known yet
+        ax.text(reached, 0.02, " beyond the runs", color=muted(), fontsize=8, va="bottom", transform=foot)
     yscale = "linear" if quantity == "loss" else "log"
     ax.set(xscale="log", yscale=yscale, xlabel="budget C (FLOP)", ylabel=label(quantity))
     star = quantity if quantity == "loss" else f"{quantity}*"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from scalingkit.infer.influence import LARGE, PULLS
 from scalingkit.plots.axes import axes, group_colours
 from scalingkit.plots.theme import ink, muted
 
@@ -35,14 +36,24 @@ def pit(checked: xr.Dataset, *, runs: xr.Dataset | None = None, by: str | None =
 
 
 def influence(checked: xr.Dataset, *, most: int = 12, ax: Any = None) -> Any:
-    """The runs that move the answer most when left out, in posterior sds, with the parameter they move."""
-    worst = checked["largest_shift"].to_series().nlargest(most)
-    ax = axes(ax, figsize=(6.0, 1.2 + 0.3 * len(worst)))
-    named = checked["influential"].sel(run=worst.index).values.astype(bool)
-    moved = checked["most_moved"].sel(run=worst.index).values
-    colours = [ink() if flag else muted() for flag in named]
-    ax.barh(range(len(worst)), worst.values, color=colours, height=0.65)
-    ax.set_yticks(range(len(worst)), [f"{r} ({m})" for r, m in zip(worst.index, moved, strict=True)])
+    """The runs that weigh most on the answer, the worst first, with the parameter they move most, in posterior sds.
+
+    Filled: how far the answer moves when the run is left out. Hollow: how far the run would drag it if it counted in
+    full. A hollow dot far from a filled one is an outlier that the likelihood has set aside. Muted names: not influential.
+    """
+    score = np.maximum(checked["largest_pull"].fillna(0) / PULLS, checked["largest_shift"] / LARGE)
+    worst = checked.isel(run=np.argsort(-score.values, kind="stable")[:most])
+    rows = np.arange(worst.sizes["run"])
+    ax = axes(ax, figsize=(6.4, 1.4 + 0.3 * rows.size))
+    shift, pull = (worst[k].where(worst[k] > 0).values for k in ("largest_shift", "largest_pull"))
+    ax.hlines(rows, np.fmin(shift, pull), np.fmax(shift, pull), color=muted(), lw=1)
+    ax.plot(shift, rows, "o", color=ink(), ms=5, label="left out")
+    ax.plot(pull, rows, "o", mfc="none", mec=ink(), ms=7, label="if it counted in full")
+    named = zip(worst["run"].values, worst["most_moved"].values, strict=True)
+    ax.set_yticks(rows, [f"{r} ({m})" for r, m in named])
+    for text, flag in zip(ax.get_yticklabels(), worst["influential"].values, strict=True):
+        text.set_color(ink() if flag else muted())
     ax.invert_yaxis()
-    ax.set(xlabel="shift when left out (posterior sd)", title="influence by run (dark: named as influential)")
+    ax.set(xscale="log", xlabel="shift of the answer (posterior sd)", title="influence by run")
+    ax.legend()
     return ax

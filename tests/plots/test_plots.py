@@ -97,7 +97,8 @@ def test_pit_and_influence_show_what_was_found(tree):
     found = check(tree)
     ax = plots.pit(found, runs=tree["constant_data"].to_dataset(), by="corpus")
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["c4 (12)", "pile (12)", "web (12)", "all (36)"]
-    assert len(plots.influence(found, most=5).patches) == 5
+    ax = plots.influence(found, most=5)
+    assert len(ax.get_yticklabels()) == 5 and ax.get_xscale() == "log"
 
 
 def test_pictures_leave_the_data_alone():

@@ -18,8 +18,8 @@ import xarray as xr
 from scalingkit.core.law import Law
 from scalingkit.core.notes import dump
 from scalingkit.core.precision import require_x64
+from scalingkit.infer import compiled, findings, mode, nuts, provenance, tree
 from scalingkit.infer import device as devices
-from scalingkit.infer import findings, mode, nuts, provenance, tree
 from scalingkit.infer.likelihoods import Likelihood
 from scalingkit.infer.model import Model, as_model
 from scalingkit.infer.pooling import Pooling
@@ -49,6 +49,7 @@ def fit(
     The same seed gives the same draws. Raises DataError for runs that the model cannot take, PrecisionError in float32.
     """
     require_x64("a fit")
+    compiled.keep()
     model = as_model(model, pool, likelihood)
     _lengths(chains, draws, tune, target_accept)
     say = Speaker(progress)

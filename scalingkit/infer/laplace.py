@@ -19,8 +19,8 @@ import xarray as xr
 from scalingkit.core.names import CHAIN, DRAW
 from scalingkit.core.notes import Note, dump
 from scalingkit.core.precision import require_x64
+from scalingkit.infer import compiled, mode, nuts, provenance, tree
 from scalingkit.infer import device as devices
-from scalingkit.infer import mode, nuts, provenance, tree
 from scalingkit.infer.likelihoods import DataError
 from scalingkit.infer.model import as_model
 from scalingkit.infer.prepare import prepare
@@ -36,6 +36,7 @@ def laplace(
     Raises DataError for unusable runs or a mode without a proper curvature; PrecisionError in float32.
     """
     require_x64("a Laplace approximation")
+    compiled.keep()
     model = as_model(model, pool, likelihood)
     begin = time.perf_counter()
     data = prepare(model, runs)

@@ -79,6 +79,8 @@ def _mixing(judged: Any, chains: Chains, draws: int) -> list[Note]:
 
 def _contraction(model: Model, data: Data, chains: Chains, seed: int) -> list[Note]:
     sites = scalars(model)
+    if not sites:  # every parameter is fitted separately: nothing is one number (design.identify judges group by group)
+        return []
     z, _ = geometry.from_prior(model, data, seed + 2)
     before = np.stack([np.asarray(z[s]) for s in sites], 1)
     after = np.stack([chains.z[s].ravel() for s in sites], 1)

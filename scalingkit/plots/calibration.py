@@ -44,6 +44,8 @@ def influence(checked: xr.Dataset, *, most: int = 12, ax: Any = None) -> Any:
     score = np.maximum(checked["largest_pull"].fillna(0) / PULLS, checked["largest_shift"] / LARGE)
     worst = checked.isel(run=np.argsort(-score.values, kind="stable")[:most])
     rows = np.arange(worst.sizes["run"])
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
     ax = axes(ax, figsize=(6.4, 1.4 + 0.3 * rows.size))
     shift, pull = (worst[k].where(worst[k] > 0).values for k in ("largest_shift", "largest_pull"))
     ax.hlines(rows, np.fmin(shift, pull), np.fmax(shift, pull), color=muted(), lw=1)
@@ -55,5 +57,8 @@ def influence(checked: xr.Dataset, *, most: int = 12, ax: Any = None) -> Any:
         text.set_color(ink() if flag else muted())
     ax.invert_yaxis()
     ax.set(xscale="log", xlabel="shift of the answer (posterior sd)", title="influence by run")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
     ax.legend()
     return ax

@@ -72,13 +72,15 @@ def test_pooling_shrinks_the_corpora_towards_each_other(gadre):
         assert sd_pooled < sd_apart
 
 
-def test_a_ray_is_not_identified_and_says_so(gadre):
+def test_a_ray_is_not_identified_and_says_so():
     runs = catalog.load("gadre-overtraining")
     ratio = (runs["D"] / runs["N"]).values
     ray = tables.select(runs, np.abs(np.log(ratio / 20)) < 0.15, "not on the ray of 20 tokens per parameter")
-    # three corpora, one ratio: five sizes each
     tree = fit(Model(law="chinchilla"), ray, seed=0)
     codes = {n.code for n in [*notes.of(tree), *notes.of(identify(tree, ray))]}
     assert "not-identified" in codes
     assert "not identified" in identify(tree, ray).attrs["verdict"].lower()
-    assert not {"not-identified"} & {n.code for n in notes.of(identify(gadre, runs))}
+
+
+def test_the_whole_table_is_identified(gadre):
+    assert "not-identified" not in {n.code for n in [*notes.of(gadre), *notes.of(identify(gadre))]}

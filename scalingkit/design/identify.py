@@ -276,8 +276,7 @@ def _finish(
     else:
         dim = next(iter(combos[0])) if len(combos[0]) == 1 else "group"
         names = [" / ".join(map(str, label.values())) for label in combos]
-        out = xr.concat(parts, xr.IndexVariable(dim, names), combine_attrs="override", data_vars="all", coords="minimal",
-                        compat="override", join="override")  # fmt: skip
+        out = _joined(parts, dim, names)
         out["verdict"] = (dim, said)
         text = verdict.over_groups(parts, names, said, dim)
     if k is not None:
@@ -286,6 +285,14 @@ def _finish(
     out.attrs |= {"verdict": text, "law": law.name, "notes": dump(notes), "source": "identify"}
     out.attrs["identified"] = int(all(int(p["identified"]) for p in parts))
     return out
+
+
+def _joined(parts: Sequence[xr.Dataset], dim: str, names: Sequence[str]) -> xr.Dataset:
+    """Along ``dim``; groups may need different numbers of runs to add, so the shorter lists end in NaN."""
+    most = max(p.sizes.get("add", 0) for p in parts)
+    even = [p.pad(add=(0, most - p.sizes["add"])) if "add" in p.sizes else p for p in parts]
+    return xr.concat(even, xr.IndexVariable(dim, list(names)), combine_attrs="override", data_vars="all", coords="minimal",
+                     compat="override", join="override")  # fmt: skip
 
 
 def _count(found: Evidence, label: Mapping[str, Any]) -> int:

@@ -8,7 +8,7 @@ import xarray as xr
 from scalingkit.core import notes, zoo
 from scalingkit.core.precision import PrecisionError
 from scalingkit.design import bands, grids, prior, verdict
-from scalingkit.design.identify import identify
+from scalingkit.design.identify import _joined, identify
 from scalingkit.design.information import pivot_array, pivoted_at, raw, unconstrained
 from scalingkit.infer.coordinates import of as coordinates
 
@@ -266,3 +266,11 @@ def test_refusals(law):
     few.attrs["law"] = "chinchilla"
     with pytest.raises(grids.DesignError, match="too few"):
         identify(few, observed(law, runs))
+
+
+def test_groups_that_need_different_numbers_of_runs_are_joined(on_ray, on_spread):
+    one, two = on_ray.isel(add=[0]), on_spread.isel(add=[0, 0])
+    found = _joined([one, two], "corpus", ["c4", "pile"])
+    assert found.sizes["add"] == 2 and found["corpus"].values.tolist() == ["c4", "pile"]
+    assert np.isnan(found["add_contraction"].sel(corpus="c4").values[1])
+    assert np.isfinite(found["add_contraction"].sel(corpus="pile").values).all()

@@ -34,3 +34,19 @@ def test_claims_of_the_zoo_hold_and_a_wrong_one_does_not(monkeypatch):
     monkeypatch.setattr("scalingkit.laws.kaplan.law", wrong)
     report = claims(["kaplan"])
     assert not report.holds and report.notes()[0].code == "claim-differs"
+
+
+@pytest.mark.parametrize(("reason", "holds"), [("the source averages four tasks", True), ("", False)])
+def test_a_difference_is_a_failure_unless_the_table_explains_it(monkeypatch, reason, holds):
+    from types import SimpleNamespace
+
+    from scalingkit import catalog
+    from scalingkit.papers import tables as engine
+    from scalingkit.papers import verify as verb
+
+    fit = SimpleNamespace(law="power", where="Table 2", reason=reason)
+    monkeypatch.setattr(catalog, "table", lambda name: SimpleNamespace(fits=(fit,)))
+    off = engine.Outcome("some-table", "power", "differs", "alpha is off", where="Table 2")
+    monkeypatch.setattr(engine, "verify_tables", lambda names: [off])
+    report = verb.tables()
+    assert report.holds is holds and bool(report.notes()) is not holds

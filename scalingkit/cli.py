@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from scalingkit import answers
+from scalingkit import answers, progress
 from scalingkit.answers import Answer
 from scalingkit.answers_text import show_answer
 
@@ -194,7 +194,10 @@ def data_fetch(
     from scalingkit import catalog
 
     wanted = catalog.names() if names == ["all"] else names
-    return Answer("data fetch", {n: {f: str(p) for f, p in catalog.fetch(n).items()} for n in wanted})
+    return Answer(
+        "data fetch",
+        {n: {f: str(p) for f, p in catalog.fetch(n).items()} for n in progress.over(wanted, "fetching", quiet=as_json)},
+    )
 
 
 @runs_app.command("check")
@@ -279,7 +282,8 @@ def _fit_posterior(
     model = Model(law=law, pool=given["pool"], likelihood=kind())
     if method == "nuts":
         keep = {k: given[k] for k in ("chains", "draws", "tune", "seed", "device")}
-        tree = sample(model, runs, progress=not quiet and sys.stderr.isatty(), **keep)
+        with progress.stages(quiet=quiet or not sys.stderr.isatty()) as say:
+            tree = sample(model, runs, progress=say, **keep)
     else:
         tree = laplace(model, runs, draws=given["draws"], seed=given["seed"])
     if out is not None:
@@ -373,7 +377,11 @@ def verify(
     """Is what the sources print so? Claims of laws, or (--data) published numbers of tables. Exit 1 where one fails."""
     from scalingkit.papers import verify as claims
 
-    report = claims.tables(names) if data else claims.claims(names)
+    report = (
+        claims.tables(names, each=lambda n: progress.over(n, "fitting", quiet=as_json))
+        if data
+        else claims.claims(names)
+    )
     return Answer("verify", report.plain(), warnings=report.notes()), 0 if report.holds else 1
 
 
@@ -400,8 +408,8 @@ def tour(
     """The main job: a real table, the hierarchical fit, what is identified, checks, N* and D*, and a report."""
     from scalingkit.tour import tour as go
 
-    say = (lambda text: None) if as_json else (lambda text: typer.echo(text, err=True))
-    return go(out, seed=seed, simulated=simulated, say=say)
+    with progress.stages(quiet=as_json) as say:
+        return go(out, seed=seed, simulated=simulated, say=say)
 
 
 def main() -> None:

@@ -48,5 +48,5 @@ def test_a_difference_is_a_failure_unless_the_table_explains_it(monkeypatch, rea
     monkeypatch.setattr(catalog, "table", lambda name: SimpleNamespace(fits=(fit,)))
     off = engine.Outcome("some-table", "power", "differs", "alpha is off", where="Table 2")
     monkeypatch.setattr(engine, "verify_tables", lambda names: [off])
-    report = verb.tables()
+    report = verb.tables(["some-table"])
     assert report.holds is holds and bool(report.notes()) is not holds

@@ -129,7 +129,8 @@ def diagnose(posterior: xr.Dataset) -> Judged:
     """R-hat and bulk ESS of every variable, by its worst entry. A variable that never moves counts as infinite R-hat."""
     if posterior.sizes["draw"] < 4:
         return Judged({}, {})
-    rhat, ess = arviz_stats.rhat(posterior), arviz_stats.ess(posterior, method="bulk")
+    with np.errstate(invalid="ignore", divide="ignore"):  # of a variable that never moves: 0/0, judged below
+        rhat, ess = arviz_stats.rhat(posterior), arviz_stats.ess(posterior, method="bulk")
     worst = {str(k): float(np.max(np.nan_to_num(v.values, nan=np.inf))) for k, v in rhat.data_vars.items()}
     least = {str(k): float(np.min(np.nan_to_num(v.values, nan=0.0))) for k, v in ess.data_vars.items()}
     return Judged(worst, least)

@@ -10,9 +10,10 @@ import pandas as pd
 import xarray as xr
 
 from scalingkit.catalog._errors import CatalogError
+from scalingkit.catalog._repeated import line
 from scalingkit.catalog._sampling import PASS_AT_K, mean_over_problems, pass_at_k
 from scalingkit.catalog._store import Files
-from scalingkit.catalog._table import Fit, Published, Table
+from scalingkit.catalog._table import Published, Table
 from scalingkit.catalog._tidy import Column, tidy
 from scalingkit.core.card import Card, Source
 from scalingkit.core.notes import Note
@@ -67,21 +68,6 @@ LINES = {
 }  # fmt: skip
 
 
-def _fit(model: str, a: float, b: float) -> Fit:
-    return Fit(
-        law="power",
-        options={
-            "load": {"table": "asr"},
-            "where": {"family": model},
-            "rename": {"x": "k", "y": "neg_log_pass_at_k"},
-            "delta": 1e3,  # no residual is that large: plain least squares on the logs
-        },
-        expected={"A": a, "alpha": b},
-        tolerance={"A": 6e-4, "alpha": 6e-4},
-        where=RECOMPUTED,
-    )
-
-
 table = Table(
     card=Card(
         "bon_jailbreak_counts",
@@ -125,5 +111,5 @@ table = Table(
             0.78, "Best-of-N Jailbreaking, abstract: Claude 3.5 Sonnet at 10 000 samples; the file gives 0.7987"
         ),
     },
-    fits=tuple(_fit(m, a, b) for m, (a, b) in LINES.items()),
+    fits=tuple(line("asr", m, a, b, RECOMPUTED) for m, (a, b) in LINES.items()),
 )  # fmt: skip

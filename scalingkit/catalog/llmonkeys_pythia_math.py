@@ -8,9 +8,10 @@ from __future__ import annotations
 import pandas as pd
 import xarray as xr
 
+from scalingkit.catalog._repeated import line
 from scalingkit.catalog._sampling import PASS_AT_K, mean_over_problems, pass_at_k
 from scalingkit.catalog._store import Files
-from scalingkit.catalog._table import Fit, Table
+from scalingkit.catalog._table import Table
 from scalingkit.catalog._tidy import Column, tidy
 from scalingkit.core.card import Card, Source
 
@@ -53,21 +54,6 @@ LINES = {
 }  # fmt: skip
 
 
-def _fit(model: str, a: float, b: float) -> Fit:
-    return Fit(
-        law="power",
-        options={
-            "load": {"table": "pass_at_k"},
-            "where": {"family": model},
-            "rename": {"x": "k", "y": "neg_log_pass_at_k"},
-            "delta": 1e3,  # no residual is that large: plain least squares on the logs
-        },
-        expected={"A": a, "alpha": b},
-        tolerance={"A": 6e-4, "alpha": 6e-4},
-        where=RECOMPUTED,
-    )
-
-
 table = Table(
     card=Card(
         "llmonkeys_pythia_math",
@@ -98,5 +84,5 @@ table = Table(
         ),
         "Sizes are read from the models' names; they are nominal.",
     ),
-    fits=tuple(_fit(m, a, b) for m, (a, b) in LINES.items()),
+    fits=tuple(line("pass_at_k", m, a, b, RECOMPUTED) for m, (a, b) in LINES.items()),
 )

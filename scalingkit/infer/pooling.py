@@ -60,9 +60,8 @@ class Shared:
         return values[name]
 
 
-@dataclass(frozen=True)
-class Separate:
-    """Every group its own value, under the same prior: nothing is learnt from one group about another."""
+class _OneDim:
+    """Groups along one dim, labelled by the column of that name."""
 
     dim: str
 
@@ -73,6 +72,13 @@ class Separate:
     @property
     def columns(self) -> tuple[str, ...]:
         return (self.dim,)
+
+
+@dataclass(frozen=True)
+class Separate(_OneDim):
+    """Every group its own value, under the same prior: nothing is learnt from one group about another."""
+
+    dim: str
 
     def sample(self, name: str, prior: dist.Distribution, scope: Scope) -> Value:
         with scope.plate(self.dim):
@@ -94,20 +100,12 @@ class Separate:
 
 
 @dataclass(frozen=True)
-class Partial:
+class Partial(_OneDim):
     """Groups of a population: p[g] = T(T^-1(population) + sd * z[g])."""
 
     dim: str
     sd: dist.Distribution = field(default_factory=spread)
     centred: bool = False
-
-    @property
-    def dims(self) -> tuple[str, ...]:
-        return (self.dim,)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.dim,)
 
     def sample(self, name: str, prior: dist.Distribution, scope: Scope) -> Value:
         u, to = _population(name, prior)
@@ -230,7 +228,7 @@ class Crossed:
 
 
 @dataclass(frozen=True)
-class Regressed:
+class Regressed(_OneDim):
     """Groups regressed on covariates that are constant within a group; what these leave over is pooled as in Partial."""
 
     dim: str
@@ -242,14 +240,6 @@ class Regressed:
         object.__setattr__(self, "on", (self.on,) if isinstance(self.on, str) else tuple(self.on))
         if not self.on:
             raise ValueError(f"Regressed({self.dim!r}) needs on=[...]: the columns on which the groups are regressed.")
-
-    @property
-    def dims(self) -> tuple[str, ...]:
-        return (self.dim,)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.dim,)
 
     def sample(self, name: str, prior: dist.Distribution, scope: Scope) -> Value:
         u, to = _population(name, prior)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from scalingkit import LogStudentT, check, fit, runs
 from scalingkit.core import notes
@@ -67,6 +68,30 @@ def test_shift_is_that_of_an_exact_refit_without_the_run():
     exact = (np.log(other).mean() - np.log(alpha).mean()) / np.log(alpha).std()
     assert abs(exact) > 0.5, "the run must matter for this to be a test"
     assert float(found["shift"].sel(run="r3", param="alpha")) == pytest.approx(exact, abs=0.06)
+
+
+def exact_pit(table, held_out: bool) -> np.ndarray:
+    """PIT of each run under the closed-form predictive, Student-t, of the other runs (or of all of them)."""
+    z, log_y = np.log(table["x"].values), np.log(table["y"].values)
+    X, out = np.stack([np.ones_like(z), z - z.mean()], 1), []
+    for i in range(len(z)):
+        keep = np.arange(len(z)) != i if held_out else np.full(len(z), True)
+        G = np.linalg.inv(X[keep].T @ X[keep])
+        b = G @ X[keep].T @ log_y[keep]
+        free = keep.sum() - 2
+        scale = np.sqrt(((log_y[keep] - X[keep] @ b) ** 2).sum() / free * (1 + X[i] @ G @ X[i]))
+        out.append(stats.t.cdf((log_y[i] - X[i] @ b) / scale, free))
+    return np.array(out)
+
+
+def test_pit_is_that_of_the_others_and_not_of_the_run_itself():
+    table = line(n=16, seed=2)
+    found = check(posterior(table, draws=4000))
+    ends = np.argsort(-np.abs(exact_pit(table, True) - exact_pit(table, False)))[:4]
+    got, others, itself = (np.asarray(v)[ends] for v in (found.pit, exact_pit(table, True), exact_pit(table, False)))
+    assert np.abs(others - itself).min() > 0.015
+    assert np.abs(got - others).max() < 0.5 * np.abs(others - itself).min()
+    assert (np.abs(found.pit.values - exact_pit(table, True)) < 0.03).all()
 
 
 def test_pull_is_the_influence_function_of_least_squares():

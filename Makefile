@@ -48,7 +48,7 @@ notebooks: $(READY)  ## execute every notebook in full and keep its outputs
 	$(PY) tools/notebooks.py notebooks
 
 bench: $(READY)  ## every script in benchmarks/, one after the other
-	@for script in benchmarks/*.py; do [ -e "$$script" ] || continue; echo "== $$script"; $(PY) "$$script" || exit 1; done
+	@for script in benchmarks/[a-z]*.py; do [ -e "$$script" ] || continue; echo "== $$script"; $(PY) "$$script" || exit 1; done
 
 lock: $(READY)  ## write requirements.lock anew from pyproject.toml
 	sh tools/lock.sh $(PY)

@@ -7,13 +7,15 @@
 Peers: scipy L-BFGS-B from the 4,500-point grid of Hoffmann et al. 2022 with finite differences, as published analyses
 run it; the same with analytic gradients; scipy "tight" (BFGS then L-BFGS-B at the smallest tolerances);
 simple-scaling-laws' bootstrap draws (least squares, so its objective is another: speed only).
-The peers are timed on a sample (--sample) and scaled up; what is scaled is marked with ~.
+The peers are timed on a sample (--sample of the grid's starts, --refits of the bootstraps) and scaled up; what is
+scaled is marked with ~. --refits 4000 compares the minimum of every bootstrap with scipy's.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import subprocess
 import tempfile
 import time
@@ -22,6 +24,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import scipy.optimize
+from _table import Table, argument
 
 import scalingkit as sk
 
@@ -33,14 +36,16 @@ GRID = [
     np.arange(0, 2.5, 0.5),
     np.arange(0, 2.5, 0.5),
 ]
+SAME = 1e-6  # relative: the same minimum
 PEER = """
-import sys, time, polars as pl
+import json, sys, time, polars as pl
+from importlib.metadata import version
 from simple_scaling_laws import fit
 frame = pl.read_csv(sys.argv[1])
 fit(frame, n_draws=50, seed=0)
 t, c = time.perf_counter(), time.process_time()
 fit(frame, n_draws=int(sys.argv[2]), seed=0)
-print(time.perf_counter() - t, time.process_time() - c)
+print(json.dumps(dict(wall=time.perf_counter() - t, cpu=time.process_time() - c, version=version("simple-scaling-laws"))))
 """
 
 
@@ -98,17 +103,14 @@ def row(what, seconds, ours, note=""):
     print(f"  {what:<48}{seconds:>12.3f} s CPU   {seconds / ours:>9.1f}x   {note}", flush=True)
 
 
-def global_fit(table, logs, sample, rng):
+def global_fit(table, logs, sample, rng, kept):
+    """The best of many starts; the grid is 4,500 starts long, of which ``sample`` are run."""
     print("Global fit (best of many starts)")
     _, cold = timed(sk.pointfit, "chinchilla", table)
     fitted, ours = timed(sk.pointfit, "chinchilla", table)
     best = float(fitted.objective)
-    row(
-        "scalingkit, 64 starts, warm",
-        ours,
-        ours,
-        f"objective {best:.9g}, {float(fitted.agreement):.0%} of starts; cold {cold:.1f} s",
-    )
+    said = f"objective {best:.9g}, {float(fitted.agreement):.0%} of starts; cold {cold:.1f} s"
+    row("scalingkit, 64 starts, warm", ours, ours, said)
     grid = list(itertools.product(*GRID))
     chosen = [np.array(grid[i]) for i in rng.choice(len(grid), sample, replace=False)]
     w = np.ones(len(table))
@@ -117,17 +119,20 @@ def global_fit(table, logs, sample, rng):
         ("scipy L-BFGS-B, analytic gradient", default),
     ):
         values, seconds = timed(lambda how=how: np.array([how(u, logs, w) for u in chosen]))
-        reached = np.mean(values <= best * (1 + 1e-4))
-        row(
-            f"~ {name}, {len(grid)} starts",
-            seconds / sample * len(grid),
-            ours,
-            f"{reached:.0%} of {sample} within 1e-4 of ours",
+        lowest, reached = values.min() / best - 1, np.mean(values <= best * (1 + 1e-4))
+        said = f"{reached:.0%} of {sample} starts within 1e-4 of ours; their lowest is ours {lowest:+.1e}"
+        if lowest < -SAME:
+            raise SystemExit(f"{name} found a lower minimum: {said}")
+        whole = seconds / sample * len(grid)
+        row(f"~ {name}, {len(grid)} starts", whole, ours, said)
+        kept.add(
+            f"global Huber fit against {len(grid):,} starts, {name}", ours, whole, unit="s CPU", goal=50, note=said
         )
-    return fitted, best
+    return fitted
 
 
-def bootstraps(table, logs, fitted, count, sample):
+def bootstraps(table, logs, fitted, count, sample, kept):
+    """Refits of resampled rows; ``sample`` of them are made again by scipy, and the minima compared."""
     print(f"{count} bootstraps over rows (every peer starts from the best full-data fit)")
     sk.pointfit("chinchilla", table, bootstrap=8)
     out, ours = timed(lambda: sk.pointfit("chinchilla", table, bootstrap=count, seed=1))
@@ -135,20 +140,28 @@ def bootstraps(table, logs, fitted, count, sample):
     w = np.random.default_rng(1).multinomial(len(table), np.full(len(table), 1 / len(table)), size=count).astype(float)
     p = {k: float(fitted[k]) for k in ("A", "B", "E", "alpha", "beta")}
     u = np.array([np.log(p["A"]), np.log(p["B"]), np.log(p["E"]), p["alpha"], p["beta"]])
-    found = {"scalingkit": out.objective_bootstrap.values[:sample]}
+    found, seconds = {"scalingkit": out.objective_bootstrap.values[:sample]}, {}
     for name, how in (("scipy L-BFGS-B, defaults", default), ("scipy tight", tight)):
-        found[name], seconds = timed(lambda how=how: np.array([how(u, logs, w[i]) for i in range(sample)]))
-        row(f"~ {name}", seconds / sample * count, ours)
+        found[name], part = timed(lambda how=how: np.array([how(u, logs, w[i]) for i in range(sample)]))
+        seconds[name] = part / sample * count
+        row(f"~ {name}", seconds[name], ours)
     best = np.min(list(found.values()), axis=0)
-    for name, values in found.items():
-        over = values / best - 1
-        print(
-            f"    {name:<30} above the best minimum: median {np.median(over):.1e}, max {over.max():.1e} ({sample} refits)"
-        )
+    over = {name: values / best - 1 for name, values in found.items()}
+    for name, v in over.items():
+        print(f"    {name:<30} above the best minimum: median {np.median(v):.1e}, max {v.max():.1e} ({sample} refits)")
+    for name, cpu in seconds.items():
+        within = f"above the best minimum of {sample} refits: ours at most {over['scalingkit'].max():.1e}, "
+        within += f"theirs at most {over[name].max():.1e}"
+        goal = 25 if name == "scipy tight" else None
+        kept.add(f"{count:,} Huber bootstraps against {name}", ours, cpu, unit="s CPU", goal=goal, note=within)
+    worst = float(over["scalingkit"].max())
+    said = f"{np.mean(over['scalingkit'] <= SAME):.2%} of {sample} refits within {SAME:g} of the best of all routes"
+    kept.add("furthest bootstrap above the best minimum", worst, unit="relative", limit=SAME, note=said)
     return ours
 
 
-def peer(python, table, count, ours):
+def peer(python, table, count, ours, kept):
+    """simple-scaling-laws in its own interpreter, warmed up first."""
     print(f"simple-scaling-laws, {count} draws (least squares: another objective)")
     frame = pd.DataFrame(
         dict(
@@ -164,24 +177,32 @@ def peer(python, table, count, ours):
     if done.returncode:
         print(f"  did not run: {done.stderr.strip().splitlines()[-1]}")
         return
-    _, cpu = map(float, done.stdout.split()[-2:])
-    row("simple-scaling-laws", cpu, ours)
+    told = json.loads(done.stdout.splitlines()[-1])
+    kept.about["versions"]["simple-scaling-laws"] = told["version"]
+    row("simple-scaling-laws", told["cpu"], ours, f"wall {told['wall']:.1f} s")
+    said = "its draws minimise squares, ours Huber: speed only"
+    what = f"{count:,} bootstraps against simple-scaling-laws' draws"
+    kept.add(what, ours, told["cpu"], unit="s CPU", goal=1, note=said)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", help="CSV with columns N, D, loss")
     parser.add_argument("--bootstraps", type=int, default=4000)
-    parser.add_argument("--sample", type=int, default=20, help="how many fits of each scipy route are timed")
+    parser.add_argument("--sample", type=int, default=20, help="how many of the grid's starts are timed")
+    parser.add_argument("--refits", type=int, default=20, help="how many bootstraps scipy makes again")
     parser.add_argument("--peer", help="python that has simple-scaling-laws")
+    argument(parser)
     options = parser.parse_args()
     table = pd.read_csv(options.table) if options.table else simulated()
     logs = tuple(np.log(table[k].to_numpy(float)) for k in ("N", "D", "loss"))
     print(f"{len(table)} runs, Huber(delta={DELTA:g}) of log residuals; the last column is CPU time over ours")
-    fitted, _ = global_fit(table, logs, options.sample, np.random.default_rng(0))
-    ours = bootstraps(table, logs, fitted, options.bootstraps, options.sample)
+    kept = Table("pointfit", f"Point fits of the chinchilla law, {len(table)} runs", seed=0)
+    fitted = global_fit(table, logs, options.sample, np.random.default_rng(0), kept)
+    ours = bootstraps(table, logs, fitted, options.bootstraps, options.refits, kept)
     if options.peer:
-        peer(options.peer, table, options.bootstraps, ours)
+        peer(options.peer, table, options.bootstraps, ours, kept)
+    kept.write(options.json)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """CPU seconds to read a table of runs, beside plain pandas.read_csv of the same file in the same process.
 
-    python benchmarks/runs_read.py [rows] [repeats]
+    python benchmarks/runs_read.py [--rows 100000] [--repeats 3] [--json FILE]
 
 The clean table has numbers only; in the dirty one every cell of N and D has its own unit ("1.4B") and one in a thousand is
 missing; the last has a run name and a step, so that checkpoints are told apart.
@@ -8,7 +8,7 @@ missing; the last has a run name and a step, so that checkpoints are told apart.
 
 from __future__ import annotations
 
-import sys
+import argparse
 import tempfile
 import time
 from collections.abc import Callable
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from _table import Table, argument
 
 from scalingkit.core import runs
 
@@ -43,7 +44,14 @@ def best(call: Callable[[], object], repeats: int) -> float:
     return min(seconds)
 
 
-def main(rows: int = 100_000, repeats: int = 3) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    argument(parser)
+    asked = parser.parse_args()
+    rows, repeats = asked.rows, asked.repeats
+    kept = Table("runs_read", f"Reading {rows:,} rows, every one checked, beside plain pandas.read_csv", seed=0)
     print(f"{rows} rows, CPU seconds, best of {repeats}")
     print(f"{'table':<12} {'format':<8} {'read_csv':>10} {'runs.read':>11} {'ratio':>6}  used/set aside")
     with tempfile.TemporaryDirectory() as folder:
@@ -56,7 +64,9 @@ def main(rows: int = 100_000, repeats: int = 3) -> None:
                 ds = runs.read(source)
                 account = f"{ds.attrs['rows_used']}/{ds.attrs['rows_quarantined']}"
                 print(f"{name:<12} {kind:<8} {plain:10.3f} {ours:11.3f} {ours / plain:6.1f}  {account}")
+                kept.add(f"{name} table from {kind}", ours, plain, unit="s CPU", note=f"rows used/set aside {account}")
+    kept.write(asked.json)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main()

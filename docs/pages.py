@@ -1,10 +1,12 @@
 """Pages made at build time from the package itself, so that they cannot fall behind it.
 
-write(docs) fills docs/generated/ (laws, catalogue, codes, API, changes) and docs/notebooks/ (copies of the notebooks).
+write(docs) fills docs/generated/ (laws, catalogue, codes, API, changes, benchmarks) and docs/notebooks/ (copies of the
+notebooks).
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Iterable
@@ -27,6 +29,7 @@ def write(docs: Path) -> None:
     """Make every generated page anew below ``docs``; a file that would not change keeps its time (quick rebuilds)."""
     made = {**law_pages(), "catalogue.md": catalogue_page(), "codes.md": codes_page(), "api.md": api_page()}
     made["changes.md"] = changes_page(docs.parent / "news")
+    made["benchmarks.md"] = benchmarks_page(docs.parent / "data" / "benchmarks")
     fill(docs / "generated", {name: text.encode() for name, text in made.items()})
     books = docs.parent / "notebooks"
     paths = [p for p in sorted(books.rglob("*.ipynb")) if ".ipynb_checkpoints" not in p.parts]
@@ -235,6 +238,35 @@ def changes_page(news: Path) -> str:
             kinds[kind].append("- " + " ".join(path.read_text(encoding="utf-8").split()))
     parts = [f"## {kind}\n\n" + "\n".join(lines) + "\n" for kind, lines in kinds.items() if lines]
     return f"# Changes\n\nIn version {scalingkit.__version__}.\n\n" + "\n".join(parts)
+
+
+def benchmarks_page(kept: Path) -> str:
+    """What the scripts of benchmarks/ kept with --json; a goal that was missed is shown as missed."""
+    head = (
+        "# Benchmarks\n\nMade from what the scripts in `benchmarks/` measured, ours and the peer side by side in one run. "
+        "A ratio says how many times better ours is; seconds drift with the machine, ratios less so. Goals that are not "
+        "met are shown. `python benchmarks/NAME.py --json data/benchmarks/NAME.json` makes a table anew.\n\n"
+    )
+    return head + "\n".join(benchmark_section(json.loads(p.read_text())) for p in sorted(kept.glob("*.json")))
+
+
+def benchmark_section(found: dict[str, Any]) -> str:
+    head = ["", "ours", "peer", "ratio", "unit", "aimed at", "reached", "note"]
+    versions = ", ".join(f"{k} {v}" for k, v in found["versions"].items())
+    machine = f"{found['cores']} cores ({found['processor']})"
+    about = f"`benchmarks/{found['script']}.py`, seed {found['seed']}; {machine}; {versions}.\n"
+    return "\n".join([f"## {plain(found['title'])}\n", about, table(head, map(benchmark_row, found["rows"]))])
+
+
+def benchmark_row(r: dict[str, Any]) -> list[Any]:
+    aims = [] if r["goal"] is None else [f"at least {r['goal']:g} times"]
+    if r["limit"] is not None:
+        aims.append(f"at {'most' if r['better'] == 'less' else 'least'} {r['limit']:g}")
+    ours, peer = ("" if r[k] is None else f"{r[k]:.3g}" for k in ("ours", "peer"))
+    ours = ours or "not measured"
+    ratio = "" if r["ratio"] is None else f"{r['ratio']:.3g}x"
+    met = {True: "yes", False: "MISSED", None: ""}[r["met"]]
+    return [r["what"], ours, peer, ratio, r["unit"], ", ".join(aims), met, r["note"]]
 
 
 def notebooks_page(copies: dict[str, bytes]) -> str:

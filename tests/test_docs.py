@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -88,6 +89,16 @@ def test_a_claim_that_does_not_come_out_is_shown_as_such(pages: ModuleType) -> N
     law = get("chinchilla")
     wrong = dataclasses.replace(law, claims=tuple(dataclasses.replace(c, value=c.value + 1) for c in law.claims))
     assert "DIFFERS" in pages.law_page(wrong)
+
+
+def test_the_page_of_benchmarks_shows_what_was_kept_and_a_missed_goal(pages: ModuleType, tmp_path: Path) -> None:
+    row = {"what": "fits", "ours": 2.0, "peer": 30.0, "ratio": 15.0, "unit": "s", "better": "less", "goal": 10}
+    about = {"script": "x", "title": "Fits", "seed": 0, "processor": "CPU", "cores": 2, "versions": {"jax": "1"}}
+    rows = [row | {"limit": None, "met": True, "note": ""}, row | {"goal": 50, "limit": 1, "met": False, "note": "n"}]
+    (tmp_path / "x.json").write_text(json.dumps(about | {"rows": rows}))
+    lines = [x for x in pages.benchmarks_page(tmp_path).splitlines() if x.startswith("| fits")]
+    assert "15x" in lines[0] and "yes" in lines[0] and "MISSED" not in lines[0]
+    assert "MISSED" in lines[1] and "at least 50 times, at most 1" in lines[1]
 
 
 def test_every_code_and_public_name_has_its_place(pages: ModuleType) -> None:

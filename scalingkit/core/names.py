@@ -14,10 +14,11 @@ FAMILY, CORPUS, SEED, TRAJECTORY = "family", "corpus", "seed", "trajectory"
 SIZE, TOKENS, COMPUTE, BUDGET = "size", "tokens", "compute", "budget"
 PROBLEM, SAMPLE, TARGET, LEVEL, PARAM = "problem", "sample", "target", "level", "param"
 QUARANTINED = "quarantined"
+STEP = "step"  # of a training run
 
 DIMS = (
     RUN, CHAIN, DRAW, FAMILY, CORPUS, SEED, TRAJECTORY, SIZE, TOKENS, COMPUTE, BUDGET,
-    PROBLEM, SAMPLE, TARGET, LEVEL, PARAM, QUARANTINED,
+    PROBLEM, SAMPLE, TARGET, LEVEL, PARAM, QUARANTINED, STEP,
 )  # fmt: skip
 
 

@@ -117,6 +117,21 @@ def gpd_expected_max(xi: Any, scale: Any, N: Any) -> Any:
     return np.where(xi < 1, scale * np.where(small, near, mean), np.inf)[()]
 
 
+def advantage(dist: Any, r: Any, N: int) -> Any:
+    """A_N(r) = N int_(-inf)^r F(t)**(N-1) dt = N E (r - best of the other N-1)_+: what reward r adds to the best of N.
+
+    grad E max of N = E[grad log pi(y) A_N(r(y))]: exact for a reward with distribution ``dist`` (frozen scipy.stats).
+    At N = 1 the integral is r up to a constant: r - mean is given. Only the upper tail matters for large N.
+    """
+    r = np.asarray(r, float)
+    if N == 1:
+        return r - dist.mean()
+    with np.errstate(divide="ignore"):
+        below = -np.expm1((N - 1) * dist.logcdf(r))  # 1 - P(the others' best <= r)
+    ones = np.ones_like(r)[..., None]
+    return N * _piece(lambda tail: r[..., None] - dist.isf(tail), (N - 1) * ones, ones, below[..., None])
+
+
 def _over_best(of_tail: Callable[[np.ndarray], np.ndarray], N: Any, jumps: Iterable[float] = ()) -> Any:
     """int_0^1 f(1 - v**(1/N)) dv, in pieces between the jumps."""
     n = np.asarray(N, float)

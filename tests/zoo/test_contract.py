@@ -516,7 +516,7 @@ def check_estimator_pure(estimator: Estimator, world: Any) -> None:
     """A Dataset comes out, twice the same, and the data are left as they were."""
     data = estimator.example["data"]() if callable(estimator.example["data"]) else estimator.example["data"]
     before = data.copy(deep=True)
-    a, b = estimator(data), estimator(data)
+    a, b = (estimator(data, **estimator.example.get("options", {})) for _ in range(2))
     assert isinstance(a, xr.Dataset) and a.identical(b) and data.identical(before)
 
 

@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -138,13 +138,24 @@ def natural(model: Model, z: dict[str, np.ndarray], data: Data) -> dict[str, np.
 def chain(model: Model, settings: Settings) -> Any:
     """Compiled (key, start, data) -> (z, diverging, ...) of one whole chain: many small fits in one call each."""
 
+    return jax.jit(_whole(model, settings))
+
+
+@lru_cache(geometry.KEPT)
+def chains_of_tables(model: Model, settings: Settings) -> Any:
+    """The same for many tables of one design at once: (keys, starts, outcomes, data), the first three with a dim table."""
+    whole = _whole(model, settings)
+    return jax.jit(jax.vmap(lambda key, start, y, data: whole(key, start, replace(data, y=y)), in_axes=(0, 0, 0, None)))
+
+
+def _whole(model: Model, settings: Settings) -> Any:
     def whole(key: Any, start: Any, data: Data) -> Any:
         kernel = _kernel(model, data, settings.target_accept)
         state = kernel.init(key, settings.tune, start)
         state, _ = jax.lax.scan(lambda s, _: (kernel.sample(s, (), {}), None), state, None, length=settings.tune)
         return jax.lax.scan(lambda s, _: _step(kernel, s), state, None, length=settings.draws)[1]
 
-    return jax.jit(whole)
+    return whole
 
 
 @lru_cache(geometry.KEPT)

@@ -33,6 +33,18 @@ def data_sha256(data: Data, labels: np.ndarray) -> str:
     return h.hexdigest()
 
 
+def dataset_sha256(ds: xr.Dataset) -> str:
+    """Hash of every variable's name, dims and values; attributes do not count."""
+    h = hashlib.sha256()
+    for k in sorted(map(str, ds.variables)):
+        v = ds[k]
+        text = v.values.astype(str).tolist() if v.dtype.kind in "OUST" else None
+        h.update(f"{k}{v.dims}{v.shape}{text}".encode())
+        if text is None:
+            h.update(np.ascontiguousarray(v.values.astype(np.float64)).tobytes())
+    return h.hexdigest()
+
+
 def attrs(model: Model, data: Data, runs: xr.Dataset, seed: int, device: Any, reason: str) -> dict[str, Any]:
     """Root attrs of a result."""
     return {

@@ -24,7 +24,8 @@ ALARM = 0.01
 
 
 def sbc(model: Any, design: xr.Dataset, n: int = 200, *, seed: int = 0, **options: Any) -> xr.Dataset:
-    """Simulation-based calibration: ``n`` tables with truths from the prior. ``options`` go to ``replicate``.
+    """Simulation-based calibration: ``n`` tables with truths from the prior. ``options`` go to ``replicate``; ``store=``
+    keeps what is done and goes on with it, ``client=`` has a Dask cluster do it.
 
     Variables: those of ``ranks``. ``attrs["passes"]`` is 1 where all ranks are uniform; ``attrs["verdict"]`` says it.
     Raises ValueError where a fixed truth is given: ranks are uniform only over the prior.
@@ -67,7 +68,7 @@ def ranks(made: xr.Dataset, seed: int = 0) -> xr.Dataset:
     bad = [k for k in out.param.values if float(out.p_value.sel(param=k)) * out.sizes["param"] < ALARM]
     said = ", ".join(f"{k} (p = {float(out.p_value.sel(param=k)):.2g}: {out.says.sel(param=k).item()})" for k in bad)
     verdict = f"Ranks are not uniform for {said}." if bad else "Ranks are uniform: sampler, model and code agree."
-    out.attrs = dict(made.attrs) | {"verdict": verdict, "passes": int(not bad)}
+    out.attrs = dict(made.attrs) | {"verdict": verdict, "passes": int(not bad)} | _failed(made, verdict)
     return out
 
 
@@ -98,7 +99,14 @@ def covered(made: xr.Dataset, level: float = 0.9) -> xr.Dataset:
         f"at another rate for {said}." if bad.size else "as often as they say."
     )
     out.attrs = dict(made.attrs) | {"level": level, "verdict": verdict, "passes": int(not bad.size)}
+    out.attrs |= _failed(made, verdict)
     return out
+
+
+def _failed(made: xr.Dataset, verdict: str) -> dict[str, Any]:
+    """Fits that failed may be those that would have been wrong: without them nothing passes."""
+    n = made.attrs.get("failed", 0)
+    return {"verdict": f"{verdict} But {n} fits failed and are left out.", "passes": 0} if n else {}
 
 
 def _jeffreys(hits: np.ndarray, n: int, alpha: float) -> tuple[np.ndarray, np.ndarray]:

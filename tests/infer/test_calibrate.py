@@ -14,7 +14,8 @@ from numpyro import handlers
 from scalingkit import LogNormal, Model, get, runs
 from scalingkit.infer.calibrate import coverage, covered, ranks, sbc
 from scalingkit.infer.likelihoods import DataError
-from scalingkit.infer.replicate import LOG_LIKELIHOOD, replicate
+from scalingkit.infer.replicate import LOG_LIKELIHOOD, Nuts, Replicates, _vectorised, ready, replicate
+from scalingkit.infer.studystore import StudyError
 
 DESIGN = runs.make(x=np.geomspace(1e7, 1e8, 6))
 # priors and noise that overlap, so that importance resampling from the prior is an exact sampler
@@ -125,7 +126,52 @@ def test_progress_is_told_and_an_interrupt_keeps_what_was_finished(made):
     xr.testing.assert_allclose(found.draws, made.draws.isel(simulation=slice(0, 5)))
 
 
+def test_kept_in_a_store_it_is_the_same_and_goes_on_where_it_was(made, tmp_path):
+    def stop(done, n):
+        if done == 5:
+            raise KeyboardInterrupt
+
+    given = dict(seed=1, sampler=resample, store=tmp_path / "s.zarr")
+    with pytest.raises(KeyboardInterrupt):
+        replicate(MODEL, DESIGN, 12, progress=stop, **given)
+    told = []
+    found = replicate(MODEL, DESIGN, 12, progress=lambda *a: told.append(a), **given)
+    assert told[0] == (5, 12) and told[-1] == (12, 12) and found.attrs["failed"] == 0
+    keys = jax.random.split(jax.random.key(1), 150)
+    assert np.array_equal(jax.random.key_data(keys[:12]), jax.random.key_data(jax.random.split(jax.random.key(1), 12)))
+    xr.testing.assert_allclose(found.draws, made.draws.isel(simulation=slice(0, 12)))
+    assert ranks(found).sizes["simulation"] == 12
+    with pytest.raises(StudyError, match="seed: 1 there, 2 here"):
+        replicate(MODEL, DESIGN, 12, **given | {"seed": 2})
+
+
+def one_in_three_fails(model, data, start, seed):
+    if seed % 3 == 0:
+        raise FloatingPointError("no mode")
+    return resample(model, data, start, seed)
+
+
+def test_in_a_store_a_fit_that_fails_is_left_out_and_counted(tmp_path):
+    found = replicate(MODEL, DESIGN, 6, seed=1, sampler=one_in_three_fails, store=tmp_path / "s.zarr")
+    assert found.sizes["simulation"] == 4 and found.attrs["failed"] == 2
+    for judged in (covered(found), ranks(found)):
+        assert "2 fits failed" in judged.attrs["verdict"] and judged.attrs["passes"] == 0
+
+
+def test_tables_side_by_side_in_one_program_are_fitted_as_one_by_one(monkeypatch):
+    """What a GPU does, made on the CPU: other order of additions, so equal to rounding while chains are short."""
+    task = Replicates(MODEL, MODEL, DESIGN, 3, 4, {}, Nuts(20, 6))
+    alone = list(task.many([{"simulation": j} for j in range(3)]))
+    side = list(_vectorised(task, ready(task), [0, 1, 2], jax.devices("cpu")[0]))
+    for a, (truth, draws, bad) in zip(alone, side, strict=True):
+        np.testing.assert_allclose(truth, a.truth, rtol=1e-9)
+        np.testing.assert_allclose(draws, a.draws, rtol=1e-5, atol=1e-7)
+        assert bad == a.diverging
+
+
 def test_bad_requests_are_refused():
+    with pytest.raises(ValueError, match="client needs store"):
+        replicate(MODEL, DESIGN, 2, client=object())
     with pytest.raises(ValueError, match="draws the truth from the prior"):
         sbc(MODEL, DESIGN, 2, truth=dict(alpha=0.3))
     with pytest.raises(ValueError, match="at least one table"):

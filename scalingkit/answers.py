@@ -153,6 +153,7 @@ def of_point(found: Any, runs: Any, names: Iterable[str], seconds: float) -> Ans
     )
     result = {"objective": value, "objective_name": found.attrs.get("objective", ""), "parameters": parameters}
     extra = {k: found[k].values for k in ("gradient_norm", "agreement") if k in found and found[k].ndim == 0}
+    extra |= {"device": found.attrs["device"]} if "device" in found.attrs else {}
     diagnostics = {"route": "pointfit", "seconds": round(seconds, 2), **extra}
     return Answer("fit", result, diagnostics, merged_notes(runs, found), provenance(runs, found))
 

@@ -244,7 +244,7 @@ def fit(
     draws: Annotated[int, typer.Option(help="Draws a chain.")] = 1000,
     tune: Annotated[int, typer.Option(help="Warm-up steps a chain.")] = 1000,
     seed: Seed = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu or gpu.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto (one fit on the CPU, batches on a GPU), cpu, gpu or tpu.")] = "auto",
     out: Annotated[Path | None, typer.Option(help="Where to keep the posterior: .zarr or .nc.")] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace what stands at --out.")] = False,
     as_json: Json = False,
@@ -263,7 +263,7 @@ def fit(
         return _fit_posterior(chosen, runs, method, out, overwrite, as_json, **given)
     if pool:
         raise BadInput("--pool needs --method nuts or laplace: a point fit has no population.")
-    return _fit_point(chosen, runs, method=method, delta=delta, bootstrap=bootstrap, seed=seed)
+    return _fit_point(chosen, runs, method=method, delta=delta, bootstrap=bootstrap, seed=seed, device=device)
 
 
 def _fit_posterior(
@@ -285,7 +285,7 @@ def _fit_posterior(
         with progress.stages(quiet=quiet or not sys.stderr.isatty()) as say:
             tree = sample(model, runs, progress=say, **keep)
     else:
-        tree = laplace(model, runs, draws=given["draws"], seed=given["seed"])
+        tree = laplace(model, runs, draws=given["draws"], seed=given["seed"], device=given["device"])
     if out is not None:
         save(tree, out, overwrite=overwrite)
     answer = answers.of_fit(tree, runs, law.params)

@@ -72,8 +72,15 @@ def test_show_has_the_formula_priors_and_claims():
 def test_point_fit_in_the_contract(csv):
     found = answer("fit", "chinchilla", "--data", str(csv), "--method", "huber", "--bootstrap", "20")
     assert found["result"]["objective_name"].startswith("sum of Huber")
+    assert found["diagnostics"]["device"] == "cpu:0" and "one small fit" in found["provenance"]["device_reason"]
     alpha = found["result"]["parameters"]["alpha"]
     assert alpha["lower"] < alpha["value"] < alpha["upper"] and abs(alpha["value"] - 0.35) < 0.1
+
+
+def test_a_device_that_is_not_there_is_refused_in_one_line(csv):
+    for method in ("nuts", "laplace", "huber"):
+        status, _, told = run("fit", "chinchilla", "--data", str(csv), "--method", method, "--device", "gpu")
+        assert status == 2 and "no device 'gpu' here; JAX sees cpu" in told and told.count("\n") == 1
 
 
 def test_posterior_in_the_contract(kept):

@@ -31,6 +31,7 @@ JUDGED = 500  # draws a chain from which R-hat and ESS are judged
 LONGEST = 4  # chains grow to this multiple of the draws asked for, at most
 
 
+@devices.placed("chains")
 def fit(
     model: Model | Law | str, runs: xr.Dataset, *, pool: Mapping[str, Pooling] | None = None,
     likelihood: Likelihood | None = None, seed: int = 0, chains: int = 4, draws: int = 1000, tune: int = 1000,
@@ -40,7 +41,7 @@ def fit(
 
     target_accept  None: raised by itself (0.9, 0.95, 0.99, 0.995) until no draw diverges; a number is kept
     draws, tune    per chain; chains of 500 draws or more go on (up to fourfold) until R-hat < 1.01 and bulk ESS > 400
-    device         "auto" (the CPU), "cpu", "gpu" or "tpu"
+    device         "auto" (the CPU; the GPU, if there is one, for 64 chains or more), "cpu", "gpu" or "tpu"
     progress       True for lines on standard error once it takes over 2 s, or a function that takes the line
 
     Groups: posterior, prior, posterior_predictive, prior_predictive, log_likelihood (pointwise), sample_stats,
@@ -53,7 +54,7 @@ def fit(
     model = as_model(model, pool, likelihood)
     _lengths(chains, draws, tune, target_accept)
     say = Speaker(progress)
-    chosen, reason = devices.choose(device)
+    chosen, reason = devices.choose(device, chains, "chains")
     data = prepare(model, runs)
     say(f"{data.meta.runs} runs; looking for the mode")
     top = mode.find(nuts.potential(model, data, seed), data, seed)

@@ -26,9 +26,10 @@ from scalingkit.infer.model import as_model
 from scalingkit.infer.prepare import prepare
 
 
+@devices.placed()
 def laplace(
     model: Any, runs: xr.Dataset, *, pool: Mapping[str, Any] | None = None, likelihood: Any = None, draws: int = 4000,
-    seed: int = 0, starts: int = 8,
+    seed: int = 0, starts: int = 8, device: str = "auto",
 ) -> xr.DataTree:  # fmt: skip
     """Independent draws of the Laplace approximation as a DataTree of one chain; group ``mode`` holds the mode itself.
 
@@ -51,7 +52,7 @@ def laplace(
     shown = {k: v for k, v in at_mode.items() if k not in model.hidden}
     groups["mode"] = tree.dataset(model, shown, data).isel({CHAIN: 0, DRAW: 0}, drop=True)
     out = xr.DataTree.from_dict({f"/{k}": v for k, v in groups.items()})
-    chosen, reason = devices.choose("cpu")
+    chosen, reason = devices.choose(device)
     text = "the posterior is approximated by a Gaussian about its mode; sample it with fit before an interval is used."
     out.attrs = provenance.attrs(model, data, runs, seed, chosen, reason) | {
         "route": "laplace", "sampler": "independent draws of a Gaussian about the mode", "seconds": round(time.perf_counter() - begin, 3),

@@ -30,7 +30,8 @@ from scalingkit.core.law import Law
 from scalingkit.core.notes import Note, dump
 from scalingkit.core.precision import require_x64
 from scalingkit.infer import bootstrap as resampling
-from scalingkit.infer import robust, varpro
+from scalingkit.infer import compiled, robust, varpro
+from scalingkit.infer import device as devices
 from scalingkit.infer.coordinates import Coordinates, of
 
 METHODS = {
@@ -56,6 +57,7 @@ class Table(NamedTuple):
     groups: np.ndarray
 
 
+@devices.placed("bootstrap")
 def pointfit(
     law: Law | str,
     runs: Any,
@@ -69,6 +71,7 @@ def pointfit(
     by: str | None = None,
     level: float = 0.9,
     seed: int = 0,
+    device: str = "auto",
 ) -> xr.Dataset:
     """The law's parameters that minimise a named objective, with the evidence that this is the minimum.
 
@@ -78,15 +81,17 @@ def pointfit(
     starts     quasi-random starts over the parameters that do not enter linearly; the others are projected out
     bootstrap  number of refits; ``resample`` "rows" (default), "groups" or "wild"; ``by`` names the group column of
                the last two (giving ``by`` alone means "groups")
+    device     "auto" (the CPU; the GPU, if there is one, for 64 refits or more), "cpu", "gpu" or "tpu"
 
     Returns a Dataset with each parameter (raw units) and ``<name>_se`` (asymptotic, sandwich), ``objective``,
     ``gradient_norm`` (largest entry, in log parameters at the pivot), ``agreement`` (share of the starts that reached
     this minimum), ``condition_number``, ``objective_start`` (start), ``fitted`` and ``residual`` (run); with bootstrap
     also ``<name>_bootstrap`` (bootstrap), ``<name>_interval`` (bound) and ``objective_bootstrap``.
-    attrs: ``objective`` in words, ``converged`` (1 or 0), pivots, seed, data, notes.
+    attrs: ``objective`` in words, ``converged`` (1 or 0), pivots, seed, data, device, notes.
     Raises RunsError for missing columns, unusable rows, too few rows; ValueError for an unknown option.
     """
     require_x64("pointfit")
+    compiled.keep()
     law = zoo.get(law, "laws") if isinstance(law, str) else law
     resample = _options(method, reduction, delta, starts, bootstrap, resample, by)
     log = method != "lsq"
@@ -94,7 +99,9 @@ def pointfit(
     problem = _Problem(of(law), log, float(delta) if method == "huber" else float("inf"), table)
     ends = problem.search(starts, seed)
     out = _summary(problem, ends, reduction)
+    chosen, reason = devices.choose(device, bootstrap, "bootstraps")
     out.attrs |= _provenance(law, runs, method, delta, reduction, starts, seed, problem)
+    out.attrs |= {"device": devices.text(chosen), "device_reason": reason}
     if bootstrap:
         _add_bootstrap(out, problem, ends, bootstrap, resample, level, seed, reduction, by)
     return out
@@ -219,8 +226,14 @@ def _bucket(n: int) -> int:
 
 def _block(n: int) -> int:
     """How many descents go side by side: enough to vectorise, few enough to stay in cache (CPU) or memory (GPU)."""
-    most, widest = (2**16, 64) if jax.default_backend() == "cpu" else (2**24, 4096)
+    most, widest = (2**16, 64) if _platform() == "cpu" else (2**24, 4096)
     return int(np.clip(2 ** int(np.log2(max(most / n, 1))), 1, widest))
+
+
+def _platform() -> str:
+    """Where a program that is called now would run."""
+    chosen = jax.config.jax_default_device
+    return chosen.platform if hasattr(chosen, "platform") else jax.default_backend()
 
 
 def _summary(problem: _Problem, ends: robust.Point, reduction: str) -> xr.Dataset:

@@ -27,8 +27,8 @@ from numpyro.infer.util import unconstrain_fn
 
 from scalingkit.core.names import RUN
 from scalingkit.core.precision import require_x64
+from scalingkit.infer import compiled, nuts, provenance, studies
 from scalingkit.infer import device as devices
-from scalingkit.infer import nuts, provenance, studies
 from scalingkit.infer.likelihoods import DataError
 from scalingkit.infer.model import Model, as_model
 from scalingkit.infer.prepare import Data, prepare
@@ -49,7 +49,7 @@ def replicate(
 
     truth     values of the parameters by name, raw coefficients included ("A"); what is not named comes from the prior
     sampler   function (model, data, start, seed) -> {site: draws}; default one NUTS chain
-    device    "auto" (the GPU where there is one, for n > 1), "cpu", "gpu" or "tpu"
+    device    "auto" (the GPU, if there is one, for 64 tables or more), "cpu", "gpu" or "tpu"
     store     a .zarr where every table's result is kept as it is done; called again, what is there is not done again
     client    a ``distributed.Client`` whose workers do the fits (with ``store``)
     progress  called with (done, n)
@@ -131,15 +131,15 @@ class Replicates:
     def many(self, points: Sequence[Mapping[str, int]]) -> Iterator[xr.Dataset]:
         """Results in order: side by side in threads on a CPU, in one vectorised program elsewhere."""
         numbers = [int(p["simulation"]) for p in points]
-        chosen, why = devices.choose(self.device, fits=self.n)
+        chosen, why = devices.choose(self.device, self.n, "fits")
         got = ready(self)
         if chosen.platform != "cpu" and hasattr(self.sampler, "batched"):
             results = _vectorised(self, got, numbers, chosen)
         else:
-            results = _side_by_side(partial(_one, self, got), numbers)
+            results = _side_by_side(partial(_one, self, got, chosen), numbers)
         for truth, draws, bad in results:
             out = xr.Dataset({"truth": ("param", truth), "draws": (("param", "draw"), draws), "diverging": ((), bad)})
-            out.attrs = {"device": f"{chosen.platform}:{chosen.id}", "device_reason": why}
+            out.attrs = {"device": devices.text(chosen), "device_reason": why}
             yield out.assign_coords(param=got.labels)
 
 
@@ -154,6 +154,7 @@ class Ready(NamedTuple):
 
 @lru_cache(maxsize=4)
 def ready(task: Replicates) -> Ready:
+    compiled.keep()
     keys = jax.random.split(jax.random.key(task.seed), task.n)
     made = simulate(task.model, task.design, keys, task.truth)
     table = prepare(task.fitted, task.design.assign({task.fitted.outcome: (RUN, made[task.model.outcome][0])}))
@@ -198,11 +199,12 @@ def _side_by_side(one: Callable[[int], Any], numbers: list[int]) -> Iterator[Any
         pool.shutdown(cancel_futures=True)
 
 
-def _one(task: Replicates, got: Ready, j: int) -> tuple[np.ndarray, np.ndarray, np.float64]:
+def _one(task: Replicates, got: Ready, device: Any, j: int) -> tuple[np.ndarray, np.ndarray, np.float64]:
     """Truth (param,), draws (param, draw) and share of divergent draws of table ``j``."""
     data = replace(got.table, y=np.asarray(got.made[task.model.outcome][j]))
-    start = _start(task, got, data, j)
-    return _judge(task, got, data, j, dict(task.sampler(task.fitted, data, start, task.seed + 1 + j)))
+    with jax.default_device(device):  # each thread has its own
+        start = _start(task, got, data, j)
+        return _judge(task, got, data, j, dict(task.sampler(task.fitted, data, start, task.seed + 1 + j)))
 
 
 def _vectorised(task: Replicates, got: Ready, numbers: list[int], device: Any) -> Iterator[Any]:

@@ -48,19 +48,19 @@ def run(
     holds another study, or where workers do not see it.
     """
     task = task if hasattr(task, "spec") else Function(task, dict(settings or {}))
-    axes = {str(k): [_label(x) for x in v] for k, v in axes.items()}
-    kept = create(store, task.spec(), axes)
+    grid = {str(k): [_label(x) for x in v] for k, v in axes.items()}
+    kept = create(store, task.spec(), grid)
     records = kept.records(check=True)
     again = {i for i, r in records.items() if r.state not in (DONE, FAILED) or (retry and r.state == FAILED)}
     for i in again:
         if records[i].state != TODO:
             kept.forget(i)
-    points = {i: _point(axes, i) for i in sorted(again)}
+    points = {i: _point(grid, i) for i in sorted(again)}
     work = Work(kept.path, kept.sha256, task)
     with _bar(progress) as tell:
         finished = len(records) - len(points)
         tell(finished, len(records))
-        for _ in _all(work, kept, points, client, batch or getattr(task, "batch", 1)):
+        for _ in _all(work, kept, points, client, batch or int(getattr(task, "batch", 1))):
             finished += 1
             tell(finished, len(records))
     return load_study(store)

@@ -76,7 +76,7 @@ class StudyStore:
         if clash := set(result.dims) & set(self.axes) | {"byte"} & set(result.dims):
             raise StudyError(f"a result has the dim {sorted(map(str, clash))[0]!r}, which is one of the study's own.")
         labels = {str(d): list(coords.get(str(d), _labels(result, str(d)))) for d in result.dims}
-        variables = {}
+        variables: dict[str, Any] = {}
         for k, v in result.data_vars.items():
             if v.dtype.kind not in "fiub":
                 raise StudyError(f"result {str(k)!r} is no number: texts about a result belong into its attrs.")

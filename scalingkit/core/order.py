@@ -10,6 +10,7 @@ No sampling here: sums, products and one quadrature, in float64.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -82,7 +83,12 @@ def expected_max(dist: Any, N: Any) -> Any:
 
 def normal_score(N: Any) -> Any:
     """e_N = E max of N standard normals: 0, .564190, .846284, ... ; e_16 = 1.765991, e_256 = 2.826863."""
-    return expected_max(stats.norm(), N)
+    return _score(float(N)) if np.ndim(N) == 0 else expected_max(stats.norm(), N)
+
+
+@lru_cache(4096)
+def _score(N: float) -> float:
+    return float(expected_max(stats.norm(), N))
 
 
 def exposure(h: Callable[[np.ndarray], np.ndarray], N: Any, jumps: Iterable[float] = ()) -> Any:

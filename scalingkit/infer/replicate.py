@@ -246,17 +246,22 @@ def _judge(task: Replicates, got: Ready, data: Data, j: int, found: dict[str, np
 def simulate(model: Model, design: xr.Dataset, keys: Any, truth: Mapping[str, float]) -> dict[str, np.ndarray]:
     """Every site and the outcome (key, ...): a truth from the prior, or as given, and a table for each key."""
     data = prepare(model, design, observed=False)
-    fixed = _at_pivot(model, data, truth)
+    made = _simulator(model)(keys, _at_pivot(model, data, truth), data)
+    return {k: np.asarray(v) for k, v in made.items()}
 
-    def draw(key: jax.Array) -> dict[str, jax.Array]:
+
+@lru_cache(maxsize=32)
+def _simulator(model: Model) -> Callable[..., dict[str, jax.Array]]:
+    """keys, values held fixed by site, data -> every site and the outcome (key, ...)."""
+
+    def draw(key: jax.Array, fixed: dict[str, jax.Array], data: Data) -> dict[str, jax.Array]:
         held = handlers.substitute(model, data=fixed)
         trace = handlers.trace(handlers.seed(held, key)).get_trace(data, observed=False)
         if unknown := set(fixed) - {k for k, s in trace.items() if s["type"] == "sample"}:
             raise DataError(f"truth names {', '.join(sorted(unknown))}, which the model does not sample.")
         return {k: s["value"] for k, s in trace.items() if s["type"] in ("sample", "deterministic")}
 
-    made = jax.jit(jax.vmap(draw))(keys)
-    return {k: np.asarray(v) for k, v in made.items()}
+    return jax.jit(jax.vmap(draw, in_axes=(0, None, None)))
 
 
 def _at_pivot(model: Model, data: Data, truth: Mapping[str, float]) -> dict[str, jax.Array]:

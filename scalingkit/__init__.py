@@ -60,6 +60,7 @@ _PUBLIC = {
     "grids": ("design.grids", ""),
     "allocate": ("decide.allocate", "allocate"),
     "verify": ("papers.verify", "verify"),
+    "papers": ("papers", ""),
     "plots": ("plots", ""),
 }
 

@@ -86,7 +86,9 @@ def _show(console: Console, result: Mapping[str, Any]) -> None:
     for key, values in result.get("published", {}).items():
         console.print(f"{key}: " + ", ".join(f"{k} {v:g}" for k, v in values.items()))
     for c in result.get("claims", []):
-        console.print(f"claim ({c['evidence']}, {c['source']}): {_safe(c['statement'])} = {c['value']:g}")
+        said = c.get("outcome") or f"= {c['value']:g}"
+        told = ", ".join(filter(None, (c["evidence"], c.get("source") or c.get("where"))))
+        console.print(f"claim ({told}): {_safe(c['statement'])}: {said}")
     if result.get("scope"):
         console.print(f"scope: {_safe(result['scope'])}")
 
@@ -101,6 +103,15 @@ def _predict(console: Console, result: Mapping[str, Any]) -> None:
 def _verify(console: Console, result: Mapping[str, Any]) -> None:
     _rows(console, result["outcomes"], ["name", "what", "outcome", "why"])
     console.print(", ".join(f"{k}: {v}" for k, v in result["summary"].items()))
+
+
+def _identify(console: Console, result: Mapping[str, Any]) -> None:
+    console.print(_safe(result["verdict"]) + "\n")
+    for name, one in result.get("groups", {"": result}).items():
+        if name:
+            console.print(f"[bold]{_safe(name)}[/]")
+        _rows(console, one["parameters"])
+        _rows(console, one["directions"])
 
 
 def _tour(console: Console, result: Mapping[str, Any]) -> None:
@@ -142,4 +153,5 @@ def _item(console: Console, key: str, value: Any) -> None:
 
 _VIEWS: dict[str, Callable[[Console, Any], None]] = {
     "fit": _fit, "show": _show, "predict": _predict, "verify": _verify, "tour": _tour, "runs check": _runs,
+    "identify": _identify,
 }  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typer
 
-from scalingkit.verbs import fit, house, posterior, systems, tables
+from scalingkit.verbs import design, fit, house, identify, posterior, systems, tables
 
 
 def _group(text: str) -> typer.Typer:
@@ -21,7 +21,9 @@ app = _group("Bayesian research toolkit for neural scaling laws.")
 data_app = _group("Public run tables: list, fetch, show.")
 runs_app = _group("Run tables of your own: check.")
 app.add_typer(data_app, name="data")
+design_app = _group("Designs of runs: is it enough, and which run next.")
 app.add_typer(runs_app, name="runs")
+app.add_typer(design_app, name="design")
 
 app.command()(systems.table)
 app.command()(systems.show)
@@ -32,6 +34,10 @@ runs_app.command("check")(tables.runs_check)
 app.command()(fit.fit)
 app.command()(posterior.predict)
 app.command()(posterior.check)
+app.command()(identify.identify)
+design_app.command("check")(design.design_check)
+design_app.command("suggest")(design.design_suggest)
+app.command()(house.papers)
 app.command()(house.verify)
 app.command()(house.doctor)
 app.command()(house.tour)

@@ -24,13 +24,15 @@ def describe(system: Any) -> dict[str, Any]:
     }
     if isinstance(system, Law):
         out |= _law(system)
-    out["claims"] = [_claim(c) for c in getattr(system, "claims", ())]
+    out["claims"] = [c.plain() if hasattr(c, "plain") else _claim(c) for c in getattr(system, "claims", ())]
     return out
 
 
 def about(system: Any) -> str:
     """The docstring of the system's file: the formula first."""
-    function = next((getattr(system, k) for k in ("curve", "simulate", "estimate", "run") if hasattr(system, k)), None)
+    function = next(
+        (getattr(system, k) for k in ("curve", "simulate", "estimate", "rerun", "run") if hasattr(system, k)), None
+    )
     module = sys.modules.get(getattr(inspect.unwrap(function), "__module__", "")) if function else None
     return inspect.cleandoc(module.__doc__ or "") if module else ""
 

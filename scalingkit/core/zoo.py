@@ -2,7 +2,7 @@
 
 A file ``laws/<name>.py`` defines ``law``, ``worlds/<name>.py`` ``world``, ``estimators/<name>.py`` ``estimator``,
 ``policies/<name>.py`` ``policy``, ``papers/<name>.py`` ``paper``. A name starting with an underscore is a helper;
-``papers/verify.py`` and ``papers/tables.py`` are verbs over all papers and tables, not papers.
+``papers/paper.py`` says what a paper is, ``papers/verify.py`` and ``papers/tables.py`` are verbs over all of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pkgutil
 from typing import Any
 
 KINDS = {"laws": "law", "worlds": "world", "estimators": "estimator", "policies": "policy", "papers": "paper"}
-VERBS = {"papers": {"tables", "verify"}}
+VERBS = {"papers": {"paper", "tables", "verify"}}
 
 
 class UnknownName(KeyError):

@@ -77,7 +77,8 @@ class Report:
 
 def claims(names: Iterable[str] | None = None) -> Report:
     """The claims of laws, worlds, estimators and policies: each printed number computed here."""
-    systems = [zoo.get(n) for n in names] if names else list(zoo.systems().values())
+    kinds = [k for k in zoo.KINDS if k != "papers"]
+    systems = [_system(n, kinds) for n in names] if names else [s for k in kinds for s in zoo.systems(k).values()]
     out = []
     for s in systems:
         for c in getattr(s, "claims", ()):
@@ -90,6 +91,40 @@ def claims(names: Iterable[str] | None = None) -> Report:
                 }
             )  # fmt: skip
     return Report(tuple(out))
+
+
+def _system(name: str, kinds: list[str]) -> Any:
+    """A system that is no paper; an unknown name is answered from all names, papers too."""
+    return next((zoo.get(name, k) for k in kinds if name in zoo.names(k)), None) or zoo.get(name)
+
+
+def papers(names: Iterable[str] | None = None, fast: bool = True) -> Report:
+    """The claims of papers, each judged on a rerun (FAST unless ``fast=False``): all papers where none is named."""
+    from scalingkit import papers as shelf
+
+    rows = [_claim_row(p.name, c) for p in map(shelf.get, names or shelf.names()) for c in p.check(fast)]
+    return Report(tuple(rows))
+
+
+def everything(names: Iterable[str] | None = None, papers_too: bool = False, fast: bool = True) -> Report:
+    """Names of papers are rerun, other names are computed; without names every claim, papers where asked for."""
+    from scalingkit import papers as shelf
+
+    wanted, known = list(names or ()), set(shelf.names())
+    reruns = [n for n in wanted if n.replace("-", "_") in known] or (sorted(known) if papers_too and not wanted else [])
+    rest = [n for n in wanted if n not in reruns]
+    first = claims(rest).outcomes if rest or not (wanted or papers_too) else ()
+    return Report((*first, *(papers(reruns, fast).outcomes if reruns else ())))
+
+
+def _claim_row(name: str, judged: Any) -> dict[str, Any]:
+    c = judged.claim
+    outcome = (f"{c.outcome}, explained" if c.outcome == "differs" else c.outcome) if judged.holds else "DIFFERS"
+    found = "" if c.quantity is None else f"{judged.found:.6g} against {c.asked()} ({c.evidence})"
+    return {
+        "name": name, "what": c.statement, "outcome": outcome, "why": "; ".join(filter(None, (found, c.why))),
+        "found": judged.found, "expected": c.value, "within": c.within, "evidence": c.evidence, "where": c.where,
+    }  # fmt: skip
 
 
 def _arguments(system: Any, claim: Any) -> tuple[Any, ...]:

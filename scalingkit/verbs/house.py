@@ -18,17 +18,29 @@ def verify(
     data: Annotated[
         bool, typer.Option("--data", help="Tables of the catalogue: fit each and compare with printed numbers.")
     ] = False,
+    papers: Annotated[
+        bool, typer.Option("--papers", help="Every paper: rerun in FAST mode, its claims judged.")
+    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="Papers at full size (minutes) instead of FAST.")] = False,
     as_json: Json = False,
 ) -> tuple[Answer, int]:
-    """Is what the sources print so? Claims of laws, or (--data) published numbers of tables. Exit 1 where one fails."""
+    """Is what the sources print so? Claims of laws, of papers named (rerun in FAST mode unless --full), or (--data)
+    published numbers of tables. Exit 1 where a claim that we assert fails."""
     from scalingkit.papers import verify as claims
 
-    report = (
-        claims.tables(names, each=lambda n: progress.over(n, "fitting", quiet=as_json))
-        if data
-        else claims.claims(names)
-    )
+    if data:
+        report = claims.tables(names, each=lambda n: progress.over(n, "fitting", quiet=as_json))
+    else:
+        report = claims.everything(names, papers_too=papers, fast=not full)
     return Answer("verify", report.plain(), warnings=report.notes()), 0 if report.holds else 1
+
+
+@verb
+def papers(as_json: Json = False) -> Answer:
+    """The papers behind the house: each with its claims and what came of them (no rerun; see verify)."""
+    from scalingkit import papers as shelf
+
+    return Answer("papers", shelf.table())
 
 
 @verb

@@ -279,6 +279,7 @@ def _finish(
         out = _joined(parts, dim, names)
         out["verdict"] = (dim, said)
         text = verdict.over_groups(parts, names, said, dim)
+    text = " ".join(filter(None, [text, verdict.dependent(found.runs)]))
     if k is not None:
         out["pareto_k"] = k
         text = " ".join([text, *verdict.swaying(k)])

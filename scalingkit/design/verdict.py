@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from scalingkit.core.law import Law
-from scalingkit.core.names import PARAM, RUN
+from scalingkit.core.names import PARAM, RUN, TRAJECTORY
 from scalingkit.design import words
 from scalingkit.design.bands import FARTHEST
 
@@ -16,6 +16,22 @@ _OPENING = {
     "leans on the prior": "{names} {lean} on the prior",
     "prior": "{names} {is_} set by the prior",
 }
+_SMALL = 0.02  # a gain in contraction that is not worth a run
+_MENDED = 0.5  # contraction of the weakest direction from which nothing is free
+_BENT = 1.5  # a miss of the dearest decade by so many times the noise
+
+
+def dependent(runs: xr.Dataset | None) -> str:
+    """A sentence where rows are checkpoints of fewer trajectories; "" where they are not."""
+    if runs is None or TRAJECTORY not in runs.coords:
+        return ""
+    n, many = runs.sizes[RUN], len(np.unique(runs[TRAJECTORY].values.astype(str)))
+    if many >= 0.7 * n:
+        return ""
+    return (
+        f"The {n} rows are checkpoints of {many} training runs and not independent: all this is too sure of itself by a "
+        f"factor of up to {np.sqrt(n / many):.2g} in the errors."
+    )
 
 
 def paragraph(part: xr.Dataset, law: Law, n: int) -> str:
@@ -138,7 +154,7 @@ def _extrapolation(part: xr.Dataset) -> str:
     if not safe:
         text = f"Beyond the dearest run the loss is not known to {within:.0%} in any direction"
     else:
-        text = f"Beyond the dearest run the loss is known to {within:.0%} up to {words.listed(safe)}"
+        text = f"If the law holds beyond the dearest run, the loss is known to {within:.0%} up to {words.listed(safe)}"
         text += f", but not beyond it in {' or '.join(unsafe)}" if unsafe else ""
     return f"{text}{_off_ray(part)}."
 
@@ -160,19 +176,39 @@ def _decade(part: xr.Dataset) -> str:
     if not np.isfinite(error):
         return ""
     runs = "run" if n == 1 else f"{n} runs"
-    return f"Fitted without the dearest decade, the law misses its {runs} by {_percent(error)} (noise {_percent(float(part['noise']))})."
+    text = f"Fitted without the dearest decade, the law misses its {runs} by {_percent(error)} (noise {_percent(float(part['noise']))})"
+    far = bool((part["reach"] > 1).any())
+    if n > 2 and error > _BENT * float(part["noise"]) and far:
+        text += ", more than noise explains: the law bends there, so the reach above is too hopeful"
+    return f"{text}."
 
 
 def _add(part: xr.Dataset, law: Law) -> str:
     free = not int(part["identified"])
     before, after = float(part["direction_contraction"][0]), float(part["add_contraction"][-1])
-    runs = [_run(part.isel(add=i), law) for i in range(part.sizes["add"])]
-    if len(runs) > 1:
-        lead = f"To mend it, add {len(runs)} runs:" if free else "The runs that would help most:"
+    each = [_run(part.isel(add=i), law) for i in range(part.sizes["add"])]
+    runs = [f"{r}{f', {each.count(r)} times' if each.count(r) > 1 else ''}" for r in dict.fromkeys(each)]
+    outcome = f"contraction of the weakest combination from {words.contraction(before)} to {words.contraction(after)}"
+    if after - before < _SMALL:
+        return _of_no_use(part, each, free, after)
+    if len(each) > 1:
+        lead = f"To mend it, add {len(each)} runs:" if free else "The runs that would help most:"
+        if free and after < _MENDED:
+            lead = f"{len(each)} more runs would not mend it, but help most:"
     else:
         lead = "To mend it, add a run at" if free else "The run that would help most is at"
-    outcome = f"contraction of the weakest combination from {words.contraction(before)} to {words.contraction(after)}"
     return f"{lead} {'; '.join(runs)}: {outcome}."
+
+
+def _of_no_use(part: xr.Dataset, each: list[str], free: bool, after: float) -> str:
+    """What is said where more runs of the sizes so far would change next to nothing."""
+    if not free:
+        return "No run as dear as the dearest so far would tell much more."
+    said = f"{len(each)} more runs" if len(each) > 1 else "One more run"
+    return (
+        f"{said} no dearer than the dearest so far would not mend it (contraction {words.contraction(after)}): at a noise "
+        f"of {_percent(float(part['noise']))} it takes larger runs, less noise or another law."
+    )
 
 
 def _run(one: xr.Dataset, law: Law) -> str:
@@ -181,7 +217,8 @@ def _run(one: xr.Dataset, law: Law) -> str:
     if "add_cost" not in one:
         return run
     tpp = float(one["add_D"]) / float(one["add_N"])
-    return f"{run} ({words.short(tpp)} tokens per parameter, {words.short(float(one['add_cost']))} FLOP)"
+    token = "token" if words.short(tpp) == "1" else "tokens"
+    return f"{run} ({words.short(tpp)} {token} per parameter, {words.short(float(one['add_cost']))} FLOP)"
 
 
 def _percent(x: float) -> str:

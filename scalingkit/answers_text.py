@@ -86,7 +86,9 @@ def _show(console: Console, result: Mapping[str, Any]) -> None:
     for key, values in result.get("published", {}).items():
         console.print(f"{key}: " + ", ".join(f"{k} {v:g}" for k, v in values.items()))
     for c in result.get("claims", []):
-        console.print(f"claim ({c['evidence']}, {c['source']}): {_safe(c['statement'])} = {c['value']:g}")
+        said = c.get("outcome") or f"= {c['value']:g}"
+        told = ", ".join(filter(None, (c["evidence"], c.get("source") or c.get("where"))))
+        console.print(f"claim ({told}): {_safe(c['statement'])}: {said}")
     if result.get("scope"):
         console.print(f"scope: {_safe(result['scope'])}")
 

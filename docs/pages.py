@@ -28,6 +28,7 @@ GROUPS = {
 def write(docs: Path) -> None:
     """Make every generated page anew below ``docs``; a file that would not change keeps its time (quick rebuilds)."""
     made = {**law_pages(), "catalogue.md": catalogue_page(), "codes.md": codes_page(), "api.md": api_page()}
+    made["papers.md"] = papers_page()
     made["changes.md"] = changes_page(docs.parent / "news")
     made["benchmarks.md"] = benchmarks_page(docs.parent / "data" / "benchmarks")
     fill(docs / "generated", {name: text.encode() for name, text in made.items()})
@@ -188,6 +189,33 @@ def table_section(shown: dict[str, Any]) -> str:
     if shown["scope"]:
         parts += ["What it does not tell: " + plain(shown["scope"]) + "\n"]
     return "\n".join(p for p in parts if p)
+
+
+# ------------------------------------------------------------------------------------------------------------ papers
+
+
+def papers_page() -> str:
+    """Every paper behind the house: its claims and what came of them."""
+    from scalingkit import papers
+
+    text = (
+        "# Papers\n\nWhat each source claims, in our words, and what comes of it here. `scalingkit verify NAME` reruns a "
+        "paper in its fast form, `--full` at full size; both exit 1 where an outcome below is not so. *Published*: the "
+        "source prints it. *Derived*: ours. *Conjecture*: our guess at a detail. A claim marked *full* is judged at full "
+        "size only.\n\n"
+    )
+    return text + "\n".join(paper_section(papers.get(n)) for n in papers.names())
+
+
+def paper_section(paper: Any) -> str:
+    sources = "; ".join(map(str, paper.card.sources))
+    head = ["claim", "outcome", "evidence", "must be", "why, or what is offered"]
+    rows = (
+        [c.statement, c.outcome + (" (full)" if c.full else ""), c.evidence, c.asked() if c.quantity else "", c.why]
+        for c in paper.claims
+    )
+    about = f"{plain(paper.card.summary)}. Source: {plain(sources)}.\n"
+    return "\n".join([f"## {paper.name}\n", about, table(head, rows), f"Scope: {plain(paper.card.scope)}\n"])
 
 
 # ---------------------------------------------------------------------------------------------- codes, API, changes

@@ -10,7 +10,9 @@ Tables of more than ``MOST`` runs are thinned at random, so that none costs more
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -132,15 +134,20 @@ def study(
         methods, arithmetic = ("huber",), ("float64", "float32")
     settings = dict(pairs=pairs, starts=starts, methods=list(methods), arithmetic=list(arithmetic), seed=seed)
     units = list(units or (*REAL, *SIMULATED))
-    if store is None:
+    if fast:
         return _at_once(units, list(laws), settings)
     from scalingkit.infer import studies
 
+    if store is None:
+        with tempfile.TemporaryDirectory() as folder:
+            return studies.run(
+                Path(folder) / "rivals.zarr", unit_rivals, {"unit": units, "law": list(laws)}, settings=settings
+            ).load()
     return studies.run(store, unit_rivals, {"unit": units, "law": list(laws)}, settings=settings, progress=progress)
 
 
 def _at_once(units: Sequence[str], laws: Sequence[str], settings: dict[str, Any]) -> xr.Dataset:
-    """The same without a store."""
+    """The same without a store, for units and laws that all apply."""
     rows = [xr.concat([unit_rivals(u, k, **settings) for k in laws], xr.IndexVariable("law", list(laws)), combine_attrs="drop")
             for u in units]  # fmt: skip
     return xr.concat(rows, xr.IndexVariable("unit", list(units)), combine_attrs="drop")

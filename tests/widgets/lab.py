@@ -23,7 +23,7 @@ FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-PATIENCE = 180_000  # ms: the first cell imports JAX on a busy machine
+PATIENCE = 120_000  # ms: the first cell imports JAX on a busy machine
 TOKEN = "offline"
 
 
@@ -74,6 +74,7 @@ class Lab:
         page.route("**/*", self._guard)
         page.goto(f"http://127.0.0.1:{self.port}/lab/tree/{name}?token={TOKEN}&reset", timeout=PATIENCE)
         page.wait_for_selector(".jp-Notebook", timeout=PATIENCE)
+        page.wait_for_selector("text=| Idle", timeout=PATIENCE)  # before that, running asks which kernel is meant
         run_all(page)
         if wait:
             page.wait_for_selector(wait, timeout=PATIENCE)

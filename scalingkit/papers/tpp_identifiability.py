@@ -80,7 +80,8 @@ def inflation() -> xr.Dataset:
                 on / np.array(at),
                 {"meaning": "interval on the ray over interval spread, equal N D"},
             ),
-        }
+        },
+        coords={"sd_tpp": ("sd_tpp", SPREADS, {"units": "nat"})},
     )
 
 

@@ -49,11 +49,11 @@ def win_rates(rates: xr.DataArray, ax: Any = None, reference: float | None = Non
     ax.hlines(place, low, high, color=PALETTE[0], lw=2)
     ax.plot(mid, place, "o", color=PALETTE[0])
     ax.axvline(0.5, color=muted(), lw=0.8)
-    ax.text(0.5, place[0] + 0.45, "no difference", color=muted(), fontsize=8, ha="center", va="bottom")
+    ax.text(0.49, place[0] + 0.45, "no difference", color=muted(), fontsize=8, ha="right", va="bottom")
     if reference is not None:
         ax.axvline(reference, color=PALETTE[1], ls=":")
         ax.text(
-            reference,
+            reference - 0.01,
             place[0] + 0.45,
             f"printed {reference:.1%}",
             color=PALETTE[1],

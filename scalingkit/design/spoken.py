@@ -42,7 +42,7 @@ def target(text: str, law: Law, cost: Cost | None = None) -> Target:
     roles = ("N", "D") if kind == "loss" else ("C",)
     values = [_number(v, text, role) for v, role in zip_longest(where.split(","), roles, fillvalue="")]
     if kind == "loss" and len(values) == 2:
-        return Loss(*values)
+        return Loss(values[0], values[1])
     if kind == "nstar" and len(values) == 1:
         return Size(values[0], cost)
     raise DesignError(f"target {text!r} is none: {_FORMS}")

@@ -18,7 +18,7 @@ _OPENING = {
 }
 _SMALL = 0.02  # a gain in contraction that is not worth a run
 _MENDED = 0.5  # contraction of the weakest direction from which nothing is free
-_BENT = 1.5  # a miss of the dearest decade by so many times the noise
+_MISSED = 1.5  # a miss of the dearest decade by so many times the noise
 
 
 def dependent(runs: xr.Dataset | None) -> str:
@@ -178,8 +178,8 @@ def _decade(part: xr.Dataset) -> str:
     runs = "run" if n == 1 else f"{n} runs"
     text = f"Fitted without the dearest decade, the law misses its {runs} by {_percent(error)} (noise {_percent(float(part['noise']))})"
     far = bool((part["reach"] > 1).any())
-    if n > 2 and error > _BENT * float(part["noise"]) and far:
-        text += ", more than noise explains: the law bends there, so the reach above is too hopeful"
+    if n > 2 and error > _MISSED * float(part["noise"]) and far:
+        text += ", more than noise alone: the reach above may be too hopeful"
     return f"{text}."
 
 

@@ -13,6 +13,8 @@ marked as our guess. The rest is derived and computed here.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
@@ -20,7 +22,7 @@ from scalingkit.core import zoo
 from scalingkit.core.card import Card, Source
 from scalingkit.design import bands, grids, rivals_study, thresholds
 from scalingkit.design.contraction import contraction
-from scalingkit.design.information import condition, jacobian
+from scalingkit.design.information import Block, condition, jacobian
 from scalingkit.papers.paper import Paper, PaperClaim
 
 source = Source(
@@ -31,7 +33,7 @@ TRUTH = dict(E=1.82, A=482.0, alpha=0.348, B=2085.0, beta=0.366)
 SIZES = np.geomspace(1e8, 1e10, 12)
 GAPS = np.array([0.2, 0.1, 0.05, 0.025, 0.01, 0.005, 0.0025])
 SPREADS = np.array([0.05, 0.1, 0.2, 0.5, 1.0])
-BLOCKS = ("scale", "scale+E", "full")
+BLOCKS: tuple[Block, ...] = ("scale", "scale+E", "full")
 GOALS = np.array([100.0, 1000.0])
 
 
@@ -146,7 +148,7 @@ def win_rates(fast: bool) -> xr.Dataset:
     return made.rename(share="win_share", rate="win_rate", tables="win_tables")
 
 
-FULL = dict(pairs=12, starts=3, laws=("chinchilla", "kaplan"), methods=("huber",))
+FULL: dict[str, Any] = dict(pairs=12, starts=3, laws=("chinchilla", "kaplan"), methods=("huber",))
 
 
 def _slope(block):

@@ -58,7 +58,7 @@ def win_rates(rates: xr.DataArray, ax: Any = None, reference: float | None = Non
             f"printed {reference:.1%}",
             color=PALETTE[1],
             fontsize=8,
-            ha="center",
+            ha="right",
             va="bottom",
         )
     ax.set(xlim=(0, 1.03), ylim=(-0.6, place[0] + 0.9), xlabel="share of comparisons the spread wins (90% interval)")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typer
 
-from scalingkit.verbs import design, fit, house, identify, posterior, systems, tables
+from scalingkit.verbs import board, design, fit, house, identify, posterior, systems, tables
 
 
 def _group(text: str) -> typer.Typer:
@@ -37,6 +37,7 @@ app.command()(posterior.check)
 app.command()(identify.identify)
 design_app.command("check")(design.design_check)
 design_app.command("suggest")(design.design_suggest)
+design_app.command("board")(board.design_board)
 app.command()(house.papers)
 app.command()(house.verify)
 app.command()(house.doctor)

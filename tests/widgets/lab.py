@@ -96,6 +96,10 @@ class Lab:
         (settings / "themes.jupyterlab-settings").write_text(f'{{"theme": "{theme}"}}')
         quiet = settings / "notification.jupyterlab-settings"
         quiet.write_text('{"fetchNews": "false", "checkForUpdates": false}')
+        # every cell stays in the page, scrolled out of sight or not
+        tracker = self.folder / ".settings" / "@jupyterlab" / "notebook-extension"
+        tracker.mkdir(parents=True, exist_ok=True)
+        (tracker / "tracker.jupyterlab-settings").write_text('{"windowingMode": "none"}')
         own = {
             "JUPYTERLAB_SETTINGS_DIR": str(self.folder / ".settings"), "IPYTHONDIR": str(self.folder / ".ipython"),
             "JUPYTER_CONFIG_DIR": str(self.folder / ".config"), "JUPYTER_DATA_DIR": str(self.folder / ".data"),

@@ -29,6 +29,11 @@ def test_what_the_package_reads_is_in_the_wheel(root: Path, installed: Path, nam
     assert (installed / "scalingkit" / "data" / name).read_bytes() == (root / "data" / name).read_bytes()
 
 
+def test_the_widgets_views_are_in_the_wheel(root: Path, installed: Path) -> None:
+    views = [p.relative_to(root) for p in (root / "scalingkit" / "widgets").glob("*.js")]
+    assert views and all((installed / v).read_bytes() == (root / v).read_bytes() for v in views)
+
+
 def test_every_module_is_in_the_wheel_and_no_test_is(root: Path, installed: Path) -> None:
     modules = {p.relative_to(root) for p in (root / "scalingkit").rglob("*.py")}
     shipped = {p.relative_to(installed) for p in installed.rglob("*.py")}

@@ -39,7 +39,7 @@ class Live:
         """The arguments of ``compute`` as the controls stand."""
         raise NotImplementedError
 
-    def compute(self, **values: Any) -> xr.Dataset:
+    def compute(self, *args: Any, **values: Any) -> xr.Dataset:
         """The numbers: one call to a pure function of a lower floor."""
         raise NotImplementedError
 

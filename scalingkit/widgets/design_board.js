@@ -222,13 +222,15 @@ function render({ model, el }) {
     const falling = line(n1) < line(n0);
     into.append(element("line", { x1: x(10 ** n0), y1: y(10 ** line(n0)), x2: x(10 ** n1), y2: y(10 ** line(n1)), class: `guide ${cls}` }));
     if (!named) return;
-    // the name sits where the line enters from the left (falling) or leaves at the right (rising)
-    const shift = line(0), room = 0.02 * (n1 - n0);
-    let n = falling ? Math.max(n0, shift - d1) + room : Math.min(n1, d1 - shift) - room;
+    // a rising line is named where it leaves; a falling one where it enters at the left, or leaves at the bottom, so that
+    // the two never meet at the top
+    const shift = line(0), room = 0.02 * (n1 - n0), left = falling && shift - d1 <= n0;
+    if (falling && !left && shift - d0 > n1) return;
+    const n = left ? n0 + room : falling ? shift - d0 - room : Math.min(n1, d1 - shift) - room;
     if (n < n0 + room / 2 || n > n1 - room / 2 || line(n) < d0 || line(n) > d1) return;
     const angle = (Math.atan2(y(10 ** line(n1)) - y(10 ** line(n0)), x(10 ** n1) - x(10 ** n0)) * 180) / Math.PI;
     into.append(element("text", { transform: `translate(${x(10 ** n)} ${y(10 ** line(n)) - 4}) rotate(${angle})`,
-      "text-anchor": falling ? "start" : "end", class: "name" }, name));
+      "text-anchor": left ? "start" : "end", class: "name" }, name));
   }
   function draw() {
     const old = new Map([...layer.children].map((g) => [Number(g.dataset.id), g]));
@@ -294,7 +296,9 @@ function render({ model, el }) {
     ask.disabled = false;
     if (waiting) return; // our own message, or one that ours will overwrite
     seq = plan.seq ?? seq;
+    const known = new Set(points.map((p) => p.id));
     points = structuredClone(plan.points ?? []);
+    chosen = points.find((p) => !known.has(p.id))?.id ?? chosen; // what was suggested is what one looks at
     draw();
   };
   const complained = () => { ask.disabled = false; numbers(); };

@@ -100,7 +100,11 @@ class DesignBoard(Live, anywidget.AnyWidget):
         N, D = numbers.suggested(self.now, **self.values(), spend=self.spend)
         points = list(self.plan.get("points", []))
         taken = [int(p["id"]) for p in points]
-        self.plan = {"seq": self.plan.get("seq", 0) + 1, "points": [*points, _point(max(taken, default=-1) + 1, N, D)]}
+        points = [*points, _point(max(taken, default=-1) + 1, N, D)]
+        wanted = self._frame(self.now.found.runs, points)  # the suggestion may lie outside what is shown
+        grown = {k: [min(self.frame[k][0], wanted[k][0]), max(self.frame[k][1], wanted[k][1])] for k in "ND"}
+        self.frame = wanted | grown
+        self.plan = {"seq": self.plan.get("seq", 0) + 1, "points": points}
         return N, D
 
     def _asked(self, _: Any, content: Any, __: Any) -> None:

@@ -125,6 +125,10 @@ def test_suggest_places_a_run_that_narrows_n_star(page, jupyter):
     page.wait_for_function(
         "t => document.querySelector('.sk-board .nstar').innerText !== t", arg=before, timeout=60_000
     )
+    svg = page.locator(".sk-board svg").bounding_box()
+    for i in range(count + 1):  # every run is on the plane, the suggested one too
+        dot = page.locator(".plan .dot").nth(i).bounding_box()
+        assert svg["x"] < dot["x"] < svg["x"] + svg["width"] and svg["y"] < dot["y"] < svg["y"] + svg["height"]
     page.screenshot(path=str(jupyter.folder / "suggested.png"))
 
 

@@ -119,6 +119,9 @@ def test_suggest_places_a_run_and_says_what_it_cannot(trained):
     before = float(board.result["n_star_sd"])
     board.suggest()
     assert len(board.plan["points"]) == 1 and float(board.result["n_star_sd"]) < before
+    for k in "ND":  # it is shown, wherever it lies
+        low, high = board.frame[k]
+        assert low < np.log10(board.plan["points"][0][k]) < high
     board.spend = 1.0
     board._asked(None, {"type": "suggest"}, None)
     assert "budget" in board.complaint and len(board.plan["points"]) == 1

@@ -1,0 +1,106 @@
+"""Milliseconds from a move to its numbers on the page, in JupyterLab and a real Chromium, for every widget.
+
+    python benchmarks/widgets.py [--moves 30] [--json data/benchmarks/widgets.json] [--shots FOLDER]
+
+The page's own clock times each move, from the message to the kernel to the read-outs drawn. A widget is one entry of
+BOARDS: its cell, the selector that says it is there, and how to make the i-th move and give its milliseconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "widgets"))
+
+from _table import Table, argument
+from lab import Lab, chromium
+
+LIMIT = 300.0  # ms a move
+
+DESIGN_BOARD = """
+import numpy as np
+import scalingkit as sk
+from scalingkit.design import grids
+from scalingkit.widgets import DesignBoard
+
+law = sk.get("chinchilla")
+runs = grids.spread(np.geomspace(1e8, 3e9, 12))
+noise = 0.01 * np.random.default_rng(0).standard_normal(12)
+runs["loss"] = ("run", law.curve(runs["N"].values, runs["D"].values, **law.truth) * np.exp(noise))
+board = DesignBoard(law, runs, plan={"N": [1e9, 2.5e8, 3e9], "D": [9e10, 1.5e10, 1.1e10]}, budget=1e22)
+board
+"""
+
+
+def key_move(page: Any, i: int) -> float:
+    """One press of an arrow key on the first planned run."""
+    board = page.locator(".sk-board").first
+    answers = int(board.get_attribute("data-answers") or 0)
+    page.locator('.sk-board .plan[data-id="0"]').first.focus()
+    page.keyboard.press("ArrowUp" if i % 2 else "ArrowRight")
+    page.wait_for_function(
+        "n => Number(document.querySelector('.sk-board').dataset.answers ?? 0) > n", arg=answers, timeout=60_000
+    )
+    return float(board.get_attribute("data-ms"))
+
+
+# name -> (cell, selector, move)
+BOARDS: dict[str, tuple[str, str, Callable[[Any, int], float]]] = {
+    "DesignBoard: one run moved": (DESIGN_BOARD, ".sk-board .plan", key_move),
+}
+
+
+def measure(lab: Lab, name: str, moves: int, shots: Path | None) -> np.ndarray:
+    """Milliseconds of each move but the first, which compiles."""
+    cell, selector, move = BOARDS[name]
+    page = lab.open([cell], wait=selector)
+    move(page, 0)
+    times = np.array([move(page, i + 1) for i in range(moves)])
+    if shots is not None:
+        shots.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=str(shots / f"{name.partition(':')[0]}-{'dark' if lab.dark else 'light'}.png"))
+    page.close()
+    return times
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--moves", type=int, default=30)
+    parser.add_argument("--shots", type=Path, help="keep screenshots here")
+    parser.add_argument("--dark", action="store_true", help="JupyterLab's dark theme")
+    argument(parser)
+    options = parser.parse_args()
+    table = Table("widgets", "Milliseconds from a move to its numbers on the page")
+    if chromium() is None:
+        for name in BOARDS:
+            table.add(name, None, unit="ms", limit=LIMIT, note="no Chromium on this machine")
+        table.write(options.json)
+        return
+    folder = Path(tempfile.mkdtemp())
+    try:
+        with Lab(folder, dark=options.dark) as lab:
+            for name in BOARDS:
+                t = measure(lab, name, options.moves, options.shots)
+                low, high = np.percentile(t, [5, 95])
+                table.add(
+                    name,
+                    float(np.median(t)),
+                    unit="ms",
+                    limit=LIMIT,
+                    note=f"median of {t.size}; 5-95%: {low:.0f}-{high:.0f}",
+                )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    table.write(options.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -38,7 +38,8 @@ def estimate(data: xr.Dataset, *, by: str = "score", of: str | None = None, N: A
     curve = np.full((scores.shape[0], ns.size), np.nan)
     for m in np.unique(have[have > 0]):
         rows = np.flatnonzero(have == m)
-        curve[rows] = curves(*(_compact(a[rows], np.isfinite(scores[rows]), m) for a in (scores, values)), ns)
+        there = np.isfinite(scores[rows])
+        curve[rows] = curves(_compact(scores[rows], there, m), _compact(values[rows], there, m), ns)
     count = np.isfinite(curve).sum(0)
     labels = data[PROBLEM].values if PROBLEM in data.coords else np.arange(scores.shape[0])
     return xr.Dataset(

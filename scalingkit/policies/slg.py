@@ -96,11 +96,13 @@ def search(env: Environment, predict: Predictor, K: int | None = None, m: int | 
 
     Without K and m, 16 states are looked at for 4 rewards, and the plan is made from the spreads they show.
     """
-    planned = K is None or m is None
-    seen = _look(env, {}, 16 if planned else K, 4 if planned else m)
-    if planned and len(seen) > 1:
-        tau, sigma = spreads(list(seen.values()))
-        seen = _look(env, seen, *plan(env.budget, tau=tau, sigma=sigma, least=4))
+    if K is None or m is None:
+        seen = _look(env, {}, 16, 4)
+        if len(seen) > 1:
+            tau, sigma = spreads(list(seen.values()))
+            seen = _look(env, seen, *plan(env.budget, tau=tau, sigma=sigma, least=4))
+    else:
+        seen = _look(env, {}, K, m)
     if not seen:
         raise ValueError(f"a budget of {env.budget} does not pay for one look.")
     left = env.budget - env.spent
@@ -112,10 +114,10 @@ def search(env: Environment, predict: Predictor, K: int | None = None, m: int | 
 def _look(env: Environment, seen: dict[int, np.ndarray], K: int, m: int) -> dict[int, np.ndarray]:
     """K states with m rewards each, as far as the budget goes; those already seen are topped up."""
     seen = dict(seen)
-    for state, rewards in list(seen.items()):
+    for known, rewards in list(seen.items()):
         more = min(m - rewards.size, env.budget - env.spent)
         if more > 0:
-            seen[state] = np.concatenate([rewards, env.draw(state, more)])
+            seen[known] = np.concatenate([rewards, env.draw(known, more)])
     while len(seen) < K and env.spent + m <= env.budget and (state := env.open()) is not None:
         seen[state] = env.draw(state, m)
     return seen

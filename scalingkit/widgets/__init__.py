@@ -2,8 +2,8 @@
 
 from typing import Any
 
-_WIDGETS = {"DesignBoard": "design_board", "Panel": "base"}
-__all__ = ["DesignBoard", "Panel"]
+_WIDGETS = {"DesignBoard": "design_board", "IdentifiabilityExplorer": "identifiability_explorer", "Panel": "base"}
+__all__ = ["DesignBoard", "IdentifiabilityExplorer", "Panel"]
 
 
 def __getattr__(name: str) -> Any:

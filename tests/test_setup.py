@@ -161,15 +161,28 @@ def test_readme_names_the_two_commands_of_a_newcomer(root: Path) -> None:
     assert {"tour", "test"} <= commands((root / "README.md").read_text())
 
 
-def test_the_law_that_contributing_shows_is_a_law(root: Path) -> None:
-    (shown,) = re.findall(r"```python\n(.*?)```", (root / "CONTRIBUTING.md").read_text(), re.DOTALL)
+def shown_in_contributing(root: Path, which: int) -> dict[str, Any]:
+    """What the Python block of that number makes when it is run."""
+    shown = re.findall(r"```python\n(.*?)```", (root / "CONTRIBUTING.md").read_text(), re.DOTALL)
     scope: dict[str, Any] = {}
-    exec(compile(shown, "CONTRIBUTING.md", "exec"), scope)
-    law = scope["law"]
+    exec(compile(shown[which], "CONTRIBUTING.md", "exec"), scope)
+    return scope
+
+
+def test_the_law_that_contributing_shows_is_a_law(root: Path) -> None:
+    law = shown_in_contributing(root, 0)["law"]
     assert law.truth == {"E": 1.7, "A": 10.0, "alpha": 0.3}
     for claim in law.claims:
         assert claim.check(law, law.truth).agrees
         assert not claim.check(law, law.truth | {"alpha": 0.6}).agrees
+
+
+def test_the_paper_that_contributing_shows_is_a_paper(root: Path) -> None:
+    paper = shown_in_contributing(root, 1)["paper"]
+    found = paper.rerun(True)
+    slope, trained = paper.claims
+    assert slope.quantity(found).item() == pytest.approx(slope.value, abs=slope.within)
+    assert trained.quantity is None and trained.why
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ DEVIANCE = (0.0, 10.0)
 NARROW, WIDE = 3.5, 2.0  # half a window of log10 coefficients; exponents go from 0 to this times the published one
 TITLES = (
     "The runs", "Eigenvalues of J'J", "Condition number against spread", "Standard errors, runs alone",
-    "Exponents", "Coefficients", "Profile of the size exponent", "Loss at the target budget",
+    "Exponents", "Coefficients", "Profile (dashed: linearised)", "Loss at the target budget",
 )  # fmt: skip
 
 
@@ -48,14 +48,18 @@ def said(read: xr.Dataset) -> list[str]:
     """What the numbers say, in lines of plain words."""
     kappa = {str(b): float(read["kappa"].sel(design="planned", block=b)) for b in read["block"].values}
     ray = {str(b): float(read["kappa"].sel(design="ray", block=b)) for b in read["block"].values}
-    full = {"scale": "scale block ({})", "scale+E": "scale block and floor ({})", "full": "{} parameters"}
+    full = {"scale": "scale block ({})", "scale+E": "scale block and floor ({})", "full": "{}"}
     names = blocks(read)
     each = "; ".join(f"{full[b].format(names[b])} {number(k)} (ray {number(ray[b])})" for b, k in kappa.items())
     formula = number(float(read["kappa_formula"].sel(design="planned")))
     low, high = read["profile_interval"].values
     name, share = str(read["profile_value"].attrs["meaning"]), f"{read.attrs['prob']:.0%}"
-    interval = f"{share} interval of {name}: {_end(low)} to {_end(high)}"
-    width = np.expm1(_z(read) * read["band"].sel(design="planned").values)
+    least, most = read["profile_value"].values[[0, -1]]  # as far as the profile was followed
+    ends = (f"{low:.3f}" if np.isfinite(low) else f"below {least:.3f}",
+            f"{high:.3f}" if np.isfinite(high) else f"above {most:.3f}")  # fmt: skip
+    interval = f"{share} interval of {name}: {' to '.join(ends)}"
+    with np.errstate(over="ignore"):  # a factor beyond any float is infinite
+        width = np.expm1(_z(read) * read["band"].sel(design="planned").values)
     tpp = read["tpp"].values
     far = [f"{_percent(width[np.argmin(abs(np.log(tpp / k)))])} at {k}" for k in (2, 20, 200)]
     return [
@@ -94,7 +98,7 @@ def blocks(read: xr.Dataset) -> dict[str, str]:
     law = zoo.get(read.attrs["law"], "laws")
     two = ", ".join(law.scales)
     named = {"scale": two, "scale+E": f"{two}, {', '.join(k for k in law.linear if k not in law.scales)}"}
-    return {str(b): named.get(str(b), f"all {len(law.params)}") for b in read["block"].values}
+    return {str(b): named.get(str(b), f"all {len(law.params)} parameters") for b in read["block"].values}
 
 
 def windows(read: xr.Dataset) -> dict[str, tuple[tuple[float, float], tuple[float, float]]]:
@@ -107,14 +111,6 @@ def windows(read: xr.Dataset) -> dict[str, tuple[tuple[float, float], tuple[floa
         "exponents": ((0.0, WIDE * a), (0.0, WIDE * b)),
         "coefficients": ((A - NARROW, A + NARROW), (B - NARROW, B + NARROW)),
     }
-
-
-def beyond(read: xr.Dataset, pair: str, design: str) -> bool:
-    """Whether an ellipse holds the whole window, so that no line of it is seen: all four corners are inside."""
-    (x, y), one = windows(read)[pair], read["ellipse"].sel(pair=pair, design=design).values[:, :-1]
-    a, b = one, np.roll(one, -1, axis=1)
-    sides = [np.sign((b[0] - a[0]) * (v - a[1]) - (b[1] - a[1]) * (u - a[0])) for u in x for v in y]
-    return bool(all(np.all(s >= 0) or np.all(s <= 0) for s in sides))
 
 
 def edges(read: xr.Dataset, design: str) -> tuple[np.ndarray, np.ndarray]:
@@ -135,10 +131,6 @@ def _z(read: xr.Dataset) -> float:
     return float(ndtri((1 + read.attrs["prob"]) / 2))
 
 
-def _end(x: float) -> str:
-    return f"{x:.3f}" if np.isfinite(x) else "no end in sight"
-
-
 def _percent(x: float) -> str:
     return f"{100 * x:.2g}%" if x < 1 else f"a factor of {number(1 + x)}" if np.isfinite(x) else "infinite"
 
@@ -157,7 +149,7 @@ def _spectrum(ax: Any, read: xr.Dataset) -> None:
         at = np.broadcast_to(np.arange(len(names))[:, None] + shift, value.shape)
         ax.plot(at.ravel(), value.ravel(), "o", ms=6, color=colour, mfc=fill or colour)
     ax.set(yscale="log", ylim=(LEAST_EIGENVALUE / 3, 30), xlim=(-0.6, len(names) - 0.4), ylabel="eigenvalue")
-    ax.set_xticks(range(len(names)), list(blocks(read).values()))
+    ax.set_xticks(range(len(names)), [n.removesuffix(" parameters") for n in blocks(read).values()])
 
 
 def _condition(ax: Any, read: xr.Dataset) -> None:
@@ -189,10 +181,7 @@ def _ellipses(ax: Any, read: xr.Dataset, pair: str, names: tuple[str, str], text
     for design, colour, style in (("ray", muted(), "--"), ("planned", PLANNED, "-")):
         one = shape.sel(design=design).values
         ax.plot(one[0], one[1], color=colour, ls=style, lw=1.8)
-        if design == "planned":
-            ax.fill(one[0], one[1], color=colour, alpha=0.25, lw=0)
-    if beyond(read, pair, "ray"):
-        ax.text(0.03, 0.03, "ray: wider than this window", transform=ax.transAxes, fontsize=8, color=muted())
+        ax.fill(one[0], one[1], color=colour, alpha=0.15 if design == "ray" else 0.3, lw=0)
     ax.set(xlim=x, ylim=y, xlabel=text.format(names[0]), ylabel=text.format(names[1]))
 
 
@@ -206,12 +195,11 @@ def _coefficients(ax: Any, read: xr.Dataset) -> None:
 
 def _profile(ax: Any, read: xr.Dataset) -> None:
     value = read["profile_value"].values
-    ax.plot(value, read["profile_quadratic"].values, ls="--", lw=1.2, color=muted(), label="linearised")
-    ax.plot(value, read["profile_deviance"].values, color=PLANNED, label="others refitted")
+    ax.plot(value, read["profile_quadratic"].values, ls="--", lw=1.2, color=muted())
+    ax.plot(value, read["profile_deviance"].values, color=PLANNED)
     ax.axhline(level(read), color=muted(), lw=1, ls=":")
     ax.set(xlim=windows(read)["exponents"][0], ylim=DEVIANCE, ylabel="deviance")
     ax.set_xlabel(read["profile_value"].attrs["meaning"])
-    ax.legend(loc="upper left", frameon=True, framealpha=0.85, edgecolor="none")
 
 
 def _band(ax: Any, read: xr.Dataset) -> None:

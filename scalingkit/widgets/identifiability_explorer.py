@@ -30,6 +30,8 @@ RAY, PLANNED, GRID = "#8a8f98", rest.PLANNED, "rgba(128,128,128,0.22)"
 # Text takes the ink of the page's theme; the grey stands where a page names none
 _STYLE = """<style>
 .sk-explorer .js-plotly-plot text { fill: var(--jp-content-font-color1, var(--vscode-foreground, #767c85)) !important }
+.sk-explorer .sk-key span { margin-right: 1.4em; white-space: nowrap }
+.sk-explorer .sk-key i { display: inline-block; width: .75em; height: .75em; margin-right: .4em; border-radius: 50% }
 .sk-explorer .sk-words { line-height: 1.45; overflow-wrap: anywhere }
 </style>"""
 HEIGHT = 600
@@ -65,12 +67,14 @@ class IdentifiabilityExplorer(Panel):
         return explored(**values)
 
     def view(self) -> go.FigureWidget:
-        figure = make_subplots(2, 4, subplot_titles=rest.TITLES, horizontal_spacing=0.065, vertical_spacing=0.17)
+        figure = make_subplots(2, 4, subplot_titles=rest.TITLES, horizontal_spacing=0.065, vertical_spacing=0.15)
         _frame(figure)
         for trace in _traces():
             at = trace.meta["panel"]
             figure.add_trace(trace, row=at // 4 + 1, col=at % 4 + 1)
-        return go.FigureWidget(figure)
+        made = go.FigureWidget(figure)
+        made._config = {"responsive": True, "displayModeBar": False}  # as wide as its cell, from the start
+        return made
 
     def show(self, result: xr.Dataset) -> None:
         values = _drawn(result)
@@ -119,7 +123,12 @@ def _traces() -> list[go.Scatter]:
     """One scatter per thing that moves; the name finds its values in ``_drawn``."""
 
     def points(name: str, panel: int, colour: str, *, hollow: bool = False, **more: Any) -> go.Scatter:
-        marker = {"color": colour, "size": 8, "symbol": "circle-open" if hollow else "circle", "line": {"width": 1.5}}
+        marker = {
+            "color": colour,
+            "size": 8,
+            "symbol": "circle-open" if hollow else "circle",
+            "line": {"width": 1.5, "color": colour},
+        }
         return go.Scatter(name=name, meta={"panel": panel}, hoverinfo="x+y", mode="markers", marker=marker, **more)
 
     def line(name: str, panel: int, colour: str, dash: str = "solid", width: float = 2, **more: Any) -> go.Scatter:
@@ -134,7 +143,7 @@ def _traces() -> list[go.Scatter]:
     out += [line("goal", 2, RAY, "dash", 1), line("needed", 2, RAY, "dash", 1)]
     out += [points(f"se-{d}", 3, c, hollow=d == "ray") for d, c in (("ray", RAY), ("planned", PLANNED))]
     for panel, pair in ((4, "exponents"), (5, "coefficients")):
-        out += [line(f"{pair}-ray", panel, RAY, "dash")]
+        out += [line(f"{pair}-ray", panel, RAY, "dash", fill="toself", fillcolor=shade["ray"])]
         out += [line(f"{pair}-planned", panel, PLANNED, fill="toself", fillcolor=shade["planned"])]
     out += [line("quadratic", 6, RAY, "dash", 1.5), line("profile", 6, PLANNED), line("level", 6, RAY, "dot", 1)]
     for d in ("ray", "planned"):
@@ -148,12 +157,15 @@ def _drawn(read: xr.Dataset) -> dict[str, dict[str, Any]]:
     sd, tpp = read["sd"].values, read["tpp"].values
     for d, shift in (("ray", -0.14), ("planned", 0.14)):
         one = read.sel(design=d)
-        out[f"runs-{d}"] = dict(x=one["N"].values, y=one["D"].values)
+        hollow = "-open" if d == "ray" else ""
+        # symbols for all: plotly resets those of the traces that an update of symbols leaves out
+        out[f"runs-{d}"] = dict(x=one["N"].values, y=one["D"].values, marker_symbol=f"circle{hollow}")
         value = np.maximum(one["eigenvalue"].values, rest.LEAST_EIGENVALUE)
         at = np.broadcast_to(np.arange(len(value))[:, None] + shift, value.shape)
-        out[f"spectrum-{d}"] = dict(x=at[np.isfinite(value)], y=value[np.isfinite(value)])
+        there = np.isfinite(value)
+        out[f"spectrum-{d}"] = dict(x=at[there], y=value[there], marker_symbol=f"circle{hollow}")
         cut = one["se"].values > rest.SE[1]
-        symbol = np.where(cut, "triangle-up", "circle").astype(object) + ("-open" if d == "ray" else "")
+        symbol = np.where(cut, "triangle-up", "circle").astype(object) + hollow
         out[f"se-{d}"] = dict(
             x=np.arange(cut.size) + shift, y=np.where(cut, rest.SE[1] / 2, one["se"].values), marker_symbol=list(symbol)
         )
@@ -169,7 +181,7 @@ def _drawn(read: xr.Dataset) -> dict[str, dict[str, Any]]:
         kappa = read["kappa_scan"].sel(block=b).values
         now = float(read["kappa"].sel(block=b, design="planned"))
         out[f"scan-{b}"] = dict(x=sd, y=np.where(np.isfinite(kappa), kappa, np.nan))
-        out[f"now-{b}"] = dict(x=[read.attrs["sd_log_tpp"]], y=[min(now, rest.KAPPA[1])])
+        out[f"now-{b}"] = dict(x=[read.attrs["sd_log_tpp"]], y=[min(now, rest.KAPPA[1])], marker_symbol="circle")
     needed = float(read["sd_needed"])
     out["goal"] = dict(x=sd[[0, -1]], y=[read.attrs["kappa_goal"]] * 2)
     out["needed"] = dict(
@@ -219,7 +231,7 @@ def _windows(layout: Any, read: xr.Dataset) -> None:
     """What another law moves: names and ranges. Set only where they differ: laying out again costs time."""
     law = zoo.get(read.attrs["law"], "laws")
     (exponents, coefficients), windows = pairs(law), rest.windows(read)
-    names = list(rest.blocks(read).values())
+    names = [n.removesuffix(" parameters") for n in rest.blocks(read).values()]
     wanted = {
         "xaxis2": dict(tickvals=list(range(len(names))), ticktext=names, range=[-0.6, len(names) - 0.4]),
         "xaxis4": dict(tickvals=list(range(len(law.params))), ticktext=list(law.params),
@@ -239,6 +251,10 @@ def _worded(read: xr.Dataset, answers: int) -> str:
     """The lines, with the numbers as the page's own attributes beside them."""
     numbers = {f"kappa-{b}": float(read["kappa"].sel(design="planned", block=b)) for b in read["block"].values}
     numbers |= {"sd-needed": float(read["sd_needed"]), "contraction": float(read["contraction"]), "answers": answers}
+    numbers |= {k.replace("_", "-"): read.attrs[k] for k in ("gap", "sd_log_tpp", "noise", "runs", "budget")}
     attributes = " ".join(f'data-{k.replace("+", "-").lower()}="{v!r}"' for k, v in numbers.items())
+    colours = {"the ray": RAY, "the same runs, spread": PLANNED}
+    colours |= {f"kappa of {name}": rest.BLOCK[b] for b, name in rest.blocks(read).items()}
+    key = "".join(f'<span><i style="background: {c}"></i>{html.escape(k)}</span>' for k, c in colours.items())
     lines = "".join(f"<div>{html.escape(text)}</div>" for text in rest.said(read))
-    return f'<div class="sk-words" role="status" {attributes}>{lines}</div>'
+    return f'<div class="sk-words" role="status" {attributes}>{lines}<div class="sk-key">{key}</div></div>'

@@ -52,9 +52,44 @@ def key_move(page: Any, i: int) -> float:
     return float(board.get_attribute("data-ms"))
 
 
+EXPLORER = """
+from scalingkit.widgets import IdentifiabilityExplorer
+explorer = IdentifiabilityExplorer(gap=0.02, sd_log_tpp=0.1)
+explorer
+"""
+# From the key to the later of the words and the last of Plotly's redraws; over when none has come for a while
+WATCH = """() => {
+    const box = document.querySelector('.sk-explorer'), plot = box.querySelector('.js-plotly-plot');
+    const answers = () => Number(box.querySelector('.sk-words').dataset.answers), before = answers();
+    let start = 0, words = 0, drawn = 0;
+    const redrawn = () => { drawn = performance.now() };
+    plot.on('plotly_afterplot', redrawn);
+    document.addEventListener('keydown', () => { start = performance.now() }, { capture: true, once: true });
+    const seen = new MutationObserver(() => { if (!words && answers() > before) words = performance.now() });
+    seen.observe(box, { subtree: true, childList: true, attributes: true });
+    window.skMove = new Promise(done => {
+        const timer = setInterval(() => {
+            if (!words || !drawn || performance.now() - Math.max(words, drawn) < 500) return;
+            clearInterval(timer); seen.disconnect(); plot.removeListener('plotly_afterplot', redrawn);
+            done(Math.max(words, drawn) - start);
+        }, 50);
+    });
+}"""
+
+
+def slider_move(page: Any, i: int) -> float:
+    """One press of an arrow key on the slider of the sd of log TPP: all eight pictures move."""
+    page.wait_for_selector(".sk-explorer .js-plotly-plot .trace", state="attached", timeout=60_000)
+    page.locator('.sk-explorer .widget-slider:has-text("sd of log TPP") .noUi-handle').focus()
+    page.evaluate(WATCH)
+    page.keyboard.press("ArrowRight")
+    return float(page.evaluate("() => window.skMove"))
+
+
 # name -> (cell, selector, move)
 BOARDS: dict[str, tuple[str, str, Callable[[Any, int], float]]] = {
     "DesignBoard: one run moved": (DESIGN_BOARD, ".sk-board .plan", key_move),
+    "IdentifiabilityExplorer: one step of a slider": (EXPLORER, ".sk-explorer .sk-words", slider_move),
 }
 
 

@@ -23,10 +23,13 @@ from scalingkit.infer.prepare import Data
 WIDE = 0.7  # of the prior's sd: the runs have taken off less than half of the variance
 
 
-def notes(model: Model, data: Data, chains: Chains, judged: Any, target: float, draws: int, seed: int) -> list[Note]:
-    """Every finding about one fit. ``judged`` has ``good``, ``rhat``, ``ess``, ``rhats`` and ``esses``."""
+def notes(
+    model: Model, data: Data, chains: Chains, z: dict[str, Any], judged: Any, target: float, draws: int, seed: int
+) -> list[Note]:
+    """Every finding about one fit. ``chains`` as sampled; ``z`` draws of every unconstrained site of the model;
+    ``judged`` has ``good``, ``rhat``, ``ess``, ``rhats`` and ``esses``."""
     found = [*_divergences(model, chains, target), *_mixing(judged, chains, draws)]
-    found += _contraction(model, data, chains, seed)
+    found += _contraction(model, data, z, seed)
     for dim, labels in data.meta.labels.items():
         if len(labels) == 1:
             text = f"there is one {dim} only ({labels[0]!r}): the spread between groups comes from its prior."
@@ -77,13 +80,13 @@ def _mixing(judged: Any, chains: Chains, draws: int) -> list[Note]:
     return [Note("not-mixed", "error" if judged.rhat > 1.05 else "warning", ", ".join(slow), text)]
 
 
-def _contraction(model: Model, data: Data, chains: Chains, seed: int) -> list[Note]:
+def _contraction(model: Model, data: Data, draws: dict[str, Any], seed: int) -> list[Note]:
     sites = scalars(model)
     if not sites:  # every parameter is fitted separately: nothing is one number (design.identify judges group by group)
         return []
     z, _ = geometry.from_prior(model, data, seed + 2)
     before = np.stack([np.asarray(z[s]) for s in sites], 1)
-    after = np.stack([chains.z[s].ravel() for s in sites], 1)
+    after = np.stack([draws[s].ravel() for s in sites], 1)
     ratio = after.std(0) / before.std(0)
     found = []
     for i in np.flatnonzero(ratio > WIDE):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import arviz_stats
 import numpy as np
@@ -18,7 +18,7 @@ import xarray as xr
 from scalingkit.core.law import Law
 from scalingkit.core.notes import dump
 from scalingkit.core.precision import require_x64
-from scalingkit.infer import compiled, findings, mode, nuts, provenance, tree
+from scalingkit.infer import collapsed, compiled, findings, mode, nuts, provenance, tree
 from scalingkit.infer import device as devices
 from scalingkit.infer.likelihoods import Likelihood
 from scalingkit.infer.model import Model, as_model
@@ -35,19 +35,24 @@ LONGEST = 4  # chains grow to this multiple of the draws asked for, at most
 def fit(
     model: Model | Law | str, runs: xr.Dataset, *, pool: Mapping[str, Pooling] | None = None,
     likelihood: Likelihood | None = None, seed: int = 0, chains: int = 4, draws: int = 1000, tune: int = 1000,
-    target_accept: float | None = None, device: str = "auto", progress: bool | Callable[[str], Any] = False,
+    target_accept: float | None = None, route: Literal["nuts", "collapsed"] = "nuts", device: str = "auto",
+    progress: bool | Callable[[str], Any] = False,
 ) -> xr.DataTree:  # fmt: skip
     """Posterior of ``model`` (a Model, a Law or a law's name) given ``runs``, as an ArviZ DataTree.
 
     target_accept  None: raised by itself (0.9, 0.95, 0.99, 0.995) until no draw diverges; a number is kept
     draws, tune    per chain; chains of 500 draws or more go on (up to fourfold) until R-hat < 1.01 and bulk ESS > 400
+    route          "nuts" samples every parameter; "collapsed" integrates the linear coefficients out, draws them back and
+                   weights the draws to the same posterior: for ridges, as of D = k N runs, where NUTS crawls
     device         "auto" (the CPU; the GPU, if there is one, for 64 chains or more), "cpu", "gpu" or "tpu"
     progress       True for lines on standard error once it takes over 2 s, or a function that takes the line
 
     Groups: posterior, prior, posterior_predictive, prior_predictive, log_likelihood (pointwise), sample_stats,
     observed_data, constant_data. Root attrs: law, model (JSON), data_name, data_sha256, seed, route, sampler, device,
-    precision, versions, divergences, rhat_max, ess_bulk_min, target_accept, seconds, pivot_<input>, notes.
-    The same seed gives the same draws. Raises DataError for runs that the model cannot take, PrecisionError in float32.
+    precision, versions, divergences, rhat_max, ess_bulk_min, target_accept, seconds, pivot_<input>, notes; of the
+    collapsed route also integrated, efficiency (of the weights) and pareto_k.
+    The same seed gives the same draws. Raises DataError for runs that the model cannot take, PrecisionError in float32,
+    RouteError where the collapsed route does not apply or its weights cannot be trusted.
     """
     require_x64("a fit")
     compiled.keep()
@@ -60,39 +65,71 @@ def fit(
     top = mode.find(nuts.potential(model, data, seed), data, seed)
     begin = mode.jittered(top, chains, seed)
     targets = TARGETS if target_accept is None else (float(target_accept),)
-    got = _sample(model, data, begin, targets, draws, tune, seed, chosen, say)
+    way = _way(route, model, data, top, seed)
+    got = _sample(way, begin, targets, draws, tune, seed, chosen, say)
     say("predicting")
-    values = nuts.natural(model, got.chains.z, data)
+    values, stats = got.values, way.attrs()
     groups = tree.assemble(model, data, runs, values, seed)
     groups["sample_stats"] = tree.sample_stats(got.chains)
     judged = diagnose(groups["posterior"])
-    notes = findings.notes(model, data, got.chains, judged, got.target, draws, seed)
+    notes = findings.notes(model, data, got.chains, got.z, judged, got.target, draws, seed)
     out = xr.DataTree.from_dict({f"/{k}": v for k, v in groups.items()})
     out.attrs = provenance.attrs(model, data, runs, seed, chosen, reason) | {
-        "route": "nuts", "sampler": "NumPyro NUTS, coefficients at the pivot, dense mass", "chains": chains,
+        "route": route, "sampler": way.sampler, "chains": chains, **stats,
         "divergences": int(got.chains.diverging.sum()), "rhat_max": judged.rhat, "ess_bulk_min": judged.ess,
         "target_accept": got.target, "seconds": round(say.seconds, 3), "notes": dump(notes),
     }  # fmt: skip
     return out
 
 
+class Direct:
+    """Every parameter is sampled."""
+
+    sampler = "NumPyro NUTS, coefficients at the pivot, dense mass"
+
+    def __init__(self, model: Model, data: Data) -> None:
+        self.model, self.data = model, data
+        self.target, self.table = model, data
+
+    def starts(self, points: list[dict[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
+        return points
+
+    def sites(self, chains: nuts.Chains) -> dict[str, np.ndarray]:
+        """Every unconstrained site by (chain, draw)."""
+        return chains.z
+
+    def attrs(self) -> dict[str, Any]:
+        return {}
+
+
+def _way(route: str, model: Model, data: Data, top: mode.Mode, seed: int) -> Any:
+    if route == "nuts":
+        return Direct(model, data)
+    if route == "collapsed":
+        return collapsed.Way(model, data, top, seed)
+    raise ValueError(f"route = {route!r} is not known: it is 'nuts' or 'collapsed'.")
+
+
 class Sampled(NamedTuple):
-    """The chains that were kept and their target_accept."""
+    """The chains that were kept, their target_accept, and draws of every site, unconstrained and constrained."""
 
     chains: nuts.Chains
     target: float
+    z: dict[str, np.ndarray]
+    values: dict[str, np.ndarray]
 
 
 def _sample(
-    model: Model, data: Data, begin: Any, targets: tuple[float, ...], draws: int, tune: int, seed: int, chosen: Any, say: Any,
+    way: Any, begin: Any, targets: tuple[float, ...], draws: int, tune: int, seed: int, chosen: Any, say: Any,
 ) -> Sampled:  # fmt: skip
     """Raise the target until nothing diverges, then go on until the chains agree.
 
     A run that diverges is given up at once where a higher target is left to try; of runs at the last target all are kept.
     """
+    begin = way.starts(begin)
     for i, target in enumerate(targets):
         last = i + 1 == len(targets)
-        run = nuts.Run(model, data, begin, nuts.Settings(tune, draws, target), seed + i, chosen)
+        run = nuts.Run(way.target, way.table, begin, nuts.Settings(tune, draws, target), seed + i, chosen)
         run.more(tune, lambda done, t=target: say(f"target_accept {t:g}: warm-up {done} of {tune}"))
         got = run.more(
             draws,
@@ -101,19 +138,26 @@ def _sample(
         )
         if not got.diverging.any():
             break
-    return Sampled(_lengthen(model, data, run, got, draws, say), target)
+    return _lengthen(way, run, got, draws, target, say)
 
 
-def _lengthen(model: Model, data: Data, run: nuts.Run, got: nuts.Chains, draws: int, say: Any) -> nuts.Chains:
+def _lengthen(way: Any, run: nuts.Run, got: nuts.Chains, draws: int, target: float, say: Any) -> Sampled:
     """Double the draws while R-hat or ESS ask for it, if there are enough of them to judge."""
+    model = way.model
+    z, values = _drawn(way, got)
     while draws >= JUDGED and got.diverging.shape[1] < LONGEST * draws and not got.diverging.any():
-        values = nuts.natural(model, got.z, data)
-        if diagnose(tree.dataset(model, {k: v for k, v in values.items() if k not in model.hidden}, data)).good:
+        if diagnose(tree.dataset(model, {k: v for k, v in values.items() if k not in model.hidden}, way.data)).good:
             break
         so_far = got.diverging.shape[1]
         say(f"R-hat or ESS ask for more: {2 * so_far} draws a chain")
         got = nuts.join([got, run.more(so_far)])
-    return got
+        z, values = _drawn(way, got)
+    return Sampled(got, target, z, values)
+
+
+def _drawn(way: Any, got: nuts.Chains) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    z = way.sites(got)
+    return z, nuts.natural(way.model, z, way.data)
 
 
 class Judged:

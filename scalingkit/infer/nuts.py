@@ -72,19 +72,34 @@ def potential(model: Model, data: Data, seed: int = 0) -> Potential:
     )
 
 
+@dataclass(frozen=True)
+class Plain:
+    """A model's posterior over all of its sites, as a target of NUTS. (``Collapsed`` is another.)"""
+
+    model: Model
+
+    @property
+    def block(self) -> tuple[str, ...]:
+        return self.model.block
+
+    def potential(self, z: Any, data: Data) -> Any:
+        return geometry.potential(self.model, z, data)
+
+
 class Run:
-    """Chains under way: each call of ``more`` draws further from where they stand."""
+    """Chains under way: each call of ``more`` draws further from where they stand. ``target``: what is sampled (a Model,
+    or an object with ``potential(z, data)`` and ``block``)."""
 
     def __init__(
-        self, model: Model, data: Data, starts: list[dict[str, np.ndarray]], settings: Settings, seed: int, device: Any
+        self, target: Any, data: Any, starts: list[dict[str, np.ndarray]], settings: Settings, seed: int, device: Any
     ) -> None:
-        self.model, self.settings, self.device = model, settings, device
+        self.of, self.settings, self.device = _target(target), settings, device
         self.threads = device.platform == "cpu"
         self.data = jax.device_put(data, device)
         self.target = jax.device_put(jnp.asarray(settings.target_accept), device)
         keys = jax.device_put(jax.random.split(jax.random.key(seed), len(starts)), device)
         points = [jax.device_put({k: jnp.asarray(v) for k, v in s.items()}, device) for s in starts]
-        begin = _begin(model, settings.tune)
+        begin = _begin(self.of, settings.tune)
         states = [begin(k, p, self.data, self.target) for k, p in zip(keys, points, strict=True)]
         self.states: Any = states if self.threads else jax.tree.map(lambda *a: jnp.stack(a), *states)
 
@@ -99,7 +114,7 @@ class Run:
         return join(pieces)
 
     def _piece(self) -> Chains:
-        step = _advance(self.model, self.settings.tune, self.settings.piece, self.threads)
+        step = _advance(self.of, self.settings.tune, self.settings.piece, self.threads)
         if self.threads:
             with ThreadPoolExecutor(min(len(self.states), os.cpu_count() or 1)) as pool:
                 work = lambda s: jax.block_until_ready(step(s, self.data, self.target))  # noqa: E731
@@ -150,7 +165,7 @@ def chains_of_tables(model: Model, settings: Settings) -> Any:
 
 def _whole(model: Model, settings: Settings) -> Any:
     def whole(key: Any, start: Any, data: Data) -> Any:
-        kernel = _kernel(model, data, settings.target_accept)
+        kernel = _kernel(Plain(model), data, settings.target_accept)
         state = kernel.init(key, settings.tune, start)
         state, _ = jax.lax.scan(lambda s, _: (kernel.sample(s, (), {}), None), state, None, length=settings.tune)
         return jax.lax.scan(lambda s, _: _step(kernel, s), state, None, length=settings.draws)[1]
@@ -159,14 +174,14 @@ def _whole(model: Model, settings: Settings) -> Any:
 
 
 @lru_cache(geometry.KEPT)
-def _begin(model: Model, tune: int) -> Any:
-    return jax.jit(lambda key, start, data, target: _kernel(model, data, target).init(key, tune, start))
+def _begin(of: Any, tune: int) -> Any:
+    return jax.jit(lambda key, start, data, target: _kernel(of, data, target).init(key, tune, start))
 
 
 @lru_cache(geometry.KEPT)
-def _advance(model: Model, tune: int, length: int, threads: bool) -> Any:
+def _advance(of: Any, tune: int, length: int, threads: bool) -> Any:
     def advance(state: Any, data: Data, target: Any) -> Any:
-        kernel = _kernel(model, data, target)
+        kernel = _kernel(of, data, target)
         # init sets the kernel's adaptation up; its state is not used, and XLA drops the work
         kernel.init(state.rng_key, tune, state.z)
         return jax.lax.scan(lambda s, _: _step(kernel, s), state, None, length=length)
@@ -174,10 +189,14 @@ def _advance(model: Model, tune: int, length: int, threads: bool) -> Any:
     return jax.jit(advance if threads else jax.vmap(advance, in_axes=(0, None, None)))
 
 
-def _kernel(model: Model, data: Data, target: Any) -> NUTS:
+def _target(what: Any) -> Any:
+    return Plain(what) if isinstance(what, Model) else what
+
+
+def _kernel(of: Any, data: Any, target: Any) -> NUTS:
     return NUTS(
-        potential_fn=lambda z: geometry.potential(model, z, data),
-        dense_mass=[model.block],
+        potential_fn=lambda z: of.potential(z, data),
+        dense_mass=[of.block],
         target_accept_prob=target,
         max_tree_depth=DEPTH,
     )

@@ -138,7 +138,7 @@ def sampled(monkeypatch, clean_from: float, targets=TARGETS, draws: int = 100):
     Stub.clean_from, Stub.tried = clean_from, []
     monkeypatch.setattr(nuts, "Run", Stub)
     data = prepare(LINE, table())
-    return module._sample(LINE, data, [{}] * 4, targets, draws, 50, 0, None, lambda text: None)
+    return module._sample(module.Direct(LINE, data), [{}] * 4, targets, draws, 50, 0, None, lambda text: None)
 
 
 def test_target_accept_is_raised_until_nothing_diverges(monkeypatch):
@@ -150,11 +150,13 @@ def test_target_accept_is_raised_until_nothing_diverges(monkeypatch):
 def test_a_target_of_ones_own_is_kept_and_divergences_are_an_error_that_names_parameters(monkeypatch):
     got = sampled(monkeypatch, clean_from=2.0, targets=(0.8,))
     assert Stub.tried == [0.8] and got.chains.diverging.sum() == 1
-    found = findings.notes(LINE, prepare(LINE, table()), got.chains, module.Judged({}, {}), got.target, 100, 0)
+    found = findings.notes(LINE, prepare(LINE, table()), got.chains, got.z, module.Judged({}, {}), got.target, 100, 0)
     told = [n for n in found if n.code == "divergences"]
     assert len(told) == 1 and told[0].severity == "error" and set(told[0].about.split(", ")) <= {"a", "b"}
     clean = sampled(monkeypatch, clean_from=0.0)
-    quiet = findings.notes(LINE, prepare(LINE, table()), clean.chains, module.Judged({}, {}), clean.target, 100, 0)
+    quiet = findings.notes(
+        LINE, prepare(LINE, table()), clean.chains, clean.z, module.Judged({}, {}), clean.target, 100, 0
+    )
     assert "divergences" not in [n.code for n in quiet]
 
 

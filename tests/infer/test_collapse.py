@@ -41,8 +41,8 @@ def table_for(model: Model, n: int, apart: float = 0.0) -> xr.Dataset:
     return runs.assign(y=runs["loss"])
 
 
-def laid(model: Model, n: int = 60, apart: float = 0.0):
-    """(what is integrated, the plain data, the table by cell, the mode) on spread runs."""
+def laid(model: Model, n: int = 61, apart: float = 0.0):
+    """(what is integrated, the plain data, the table by cell, the mode) on spread runs; 61: cells of unequal size."""
     data = prepare(model, table_for(model, n, apart))
     top = mode.find(nuts.potential(model, data, 0), data, 0)
     how = collapse.plan(model)
@@ -219,3 +219,19 @@ def test_gaussian_control_of_the_quadrature():
     x = np.linspace(-9, 9, 321)
     total = integrate.simpson(np.exp(np.asarray(Gaussian(0, 1).log_prob(x))), x=x)
     assert total == pytest.approx(1, abs=1e-9)
+
+
+def test_sampling_by_value_changes_the_density_by_its_jacobian():
+    model = MODELS["corpora"]
+    how, _, table, top = laid(model, 120, apart=0.5)
+    by_value = collapse.replace(how, loose=("alpha", "beta"))
+    for by in (0.0, 0.1):  # at the mode, and where the spread between groups is another
+        full = {k: v + by for k, v in top.z.items()}
+        plain, moved = (
+            float(h.potential({k: jnp.asarray(v) for k, v in h.start(full, table).items()}, table))
+            for h in (how, by_value)
+        )
+        scope = collapse._Latents(model, table.whole, {k: jnp.asarray(v) for k, v in full.items()})
+        log_scale = sum(3 * float(jnp.log(jnp.mean(scope.affine(k)[1]))) for k in by_value.loose)
+        assert moved - plain == pytest.approx(log_scale, abs=1e-8)
+        assert abs(log_scale) > 1  # a Jacobian left out would be seen

@@ -59,17 +59,28 @@ def nudged(z, by: float = 0.02):
     return {k: jnp.asarray(v) + by * rng.standard_normal(np.shape(v)) for k, v in z.items()}
 
 
-def test_gradient_is_that_of_finite_differences(at):
-    _, how, _, table, top = at
-    z = nudged(how.start(top.z, table))
+def both_slopes(how, z, table):
+    """(of autodiff, of finite differences), flat."""
     f = jax.jit(lambda q: how.potential(q, table))
     slope = jax.jit(jax.grad(lambda q: how.potential(q, table)))(z)
+    ours, numeric = [], []
     for k, v in z.items():
-        step = 1e-5
         for i in np.ndindex(v.shape):
-            up, down = ({**z, k: v.at[i].add(s * step)} for s in (1, -1))
-            numeric = float((f(up) - f(down)) / (2 * step))
-            assert float(slope[k][i]) == pytest.approx(numeric, rel=2e-4, abs=2e-3), (k, i)
+            up, down = ({**z, k: v.at[i].add(s * 1e-5)} for s in (1, -1))
+            ours.append(float(slope[k][i]))
+            numeric.append(float((f(up) - f(down)) / 2e-5))
+    return np.array(ours), np.array(numeric)
+
+
+def test_gradient_is_that_of_finite_differences(at, monkeypatch):
+    """Exact once Newton has converged; with the one step that sampling takes, near enough for its leapfrog."""
+    _, how, _, table, top = at
+    z = nudged(how.start(top.z, table))
+    ours, numeric = both_slopes(how, z, table)
+    assert np.linalg.norm(ours - numeric) < 1e-3 * np.linalg.norm(numeric)
+    monkeypatch.setattr(collapse, "STEPS", 4)
+    ours, numeric = both_slopes(how, z, table)
+    np.testing.assert_allclose(ours, numeric, rtol=1e-5, atol=1e-4)
 
 
 def log_q(how, z, table, full):

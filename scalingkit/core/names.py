@@ -12,13 +12,13 @@ from typing import NamedTuple
 RUN, CHAIN, DRAW = "run", "chain", "draw"
 FAMILY, CORPUS, SEED, TRAJECTORY = "family", "corpus", "seed", "trajectory"
 SIZE, TOKENS, COMPUTE, BUDGET = "size", "tokens", "compute", "budget"
-PROBLEM, SAMPLE, TARGET, LEVEL, PARAM = "problem", "sample", "target", "level", "param"
+PROBLEM, SAMPLE, TARGET, LEVEL, PARAM, GROUP = "problem", "sample", "target", "level", "param", "group"
 QUARANTINED = "quarantined"
 STEP = "step"  # of a training run
 
 DIMS = (
     RUN, CHAIN, DRAW, FAMILY, CORPUS, SEED, TRAJECTORY, SIZE, TOKENS, COMPUTE, BUDGET,
-    PROBLEM, SAMPLE, TARGET, LEVEL, PARAM, QUARANTINED, STEP,
+    PROBLEM, SAMPLE, TARGET, LEVEL, PARAM, GROUP, QUARANTINED, STEP,
 )  # fmt: skip
 
 

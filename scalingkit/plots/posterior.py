@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from scalingkit.infer.marginal import on_log, window
 from scalingkit.plots.axes import axes, group_colours
 from scalingkit.plots.theme import ink, muted
 
@@ -71,7 +72,7 @@ def prior_posterior(tree: xr.DataTree, params: Sequence[str], *, figure: Any = N
         sns.kdeplot(x=post, ax=ax, fill=True, alpha=0.45, lw=1.2, label="posterior")
         if "prior" in tree.children and name in tree["prior"]:
             prior = np.ravel(_draws(tree["prior"][name]))
-            lo, hi = _window(post, prior)
+            lo, hi = window(post, prior)
             wide = (hi - lo) * 2
             sns.kdeplot(x=prior, ax=ax, color=muted(), lw=1.2, ls="--", label="prior", clip=(lo - wide, hi + wide))
             ax.set_xlim(lo, hi)
@@ -82,14 +83,6 @@ def prior_posterior(tree: xr.DataTree, params: Sequence[str], *, figure: Any = N
     return grid
 
 
-def _window(post: np.ndarray, prior: np.ndarray) -> tuple[float, float]:
-    """The whole posterior, and of the prior its bulk, but never so much that the posterior becomes a needle."""
-    lo, hi = np.quantile(post, [0.001, 0.999])
-    room = 3 * (hi - lo)
-    p_lo, p_hi = np.quantile(prior, [0.02, 0.98])
-    return float(min(lo, max(p_lo, lo - room))), float(max(hi, min(p_hi, hi + room)))
-
-
 def ridges(tree: xr.DataTree, params: Sequence[str], *, draws: int = 800, seed: int = 0) -> Any:
     """Pairs of parameters, joint draws below the diagonal, marginals on it. Coefficients on log axes. Returns axes."""
     import matplotlib.pyplot as plt
@@ -98,7 +91,7 @@ def ridges(tree: xr.DataTree, params: Sequence[str], *, draws: int = 800, seed: 
     post = tree["posterior"].dataset
     columns = {p: _draws(post[p]) for p in params}
     columns = {p: v if v.ndim == 1 else v.mean(axis=tuple(range(1, v.ndim))) for p, v in columns.items()}
-    logs = {p for p, v in columns.items() if v.min() > 0 and np.quantile(v, 0.95) / np.quantile(v, 0.05) > 3}
+    logs = {p for p, v in columns.items() if on_log(v)}
     values = {(f"log10 {p}" if p in logs else p): (np.log10(v) if p in logs else v) for p, v in columns.items()}
     size = len(next(iter(values.values())))
     pick = np.random.default_rng(seed).choice(size, min(draws, size), replace=False)

@@ -2,8 +2,13 @@
 
 from typing import Any
 
-_WIDGETS = {"DesignBoard": "design_board", "IdentifiabilityExplorer": "identifiability_explorer", "Panel": "base"}
-__all__ = ["DesignBoard", "IdentifiabilityExplorer", "Panel"]
+_WIDGETS = {
+    "DesignBoard": "design_board",
+    "IdentifiabilityExplorer": "identifiability_explorer",
+    "Panel": "base",
+    "PosteriorExplorer": "posterior_explorer",
+}
+__all__ = ["DesignBoard", "IdentifiabilityExplorer", "Panel", "PosteriorExplorer"]
 
 
 def __getattr__(name: str) -> Any:

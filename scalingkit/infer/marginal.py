@@ -10,7 +10,7 @@ import xarray as xr
 
 from scalingkit.core.names import CHAIN, DRAW, GROUP, PARAM
 
-POINTS, CLOUD = 128, 250
+POINTS, CLOUD = 160, 250
 BOUNDS = ["lower", "median", "upper"]
 SPAN = 3.0  # draws that span more than this factor are shown as log10
 
@@ -26,7 +26,7 @@ def window(post: np.ndarray, prior: np.ndarray | None) -> tuple[float, float]:
     lo, hi = np.quantile(post, [0.001, 0.999])
     if hi <= lo:
         lo, hi = lo - 0.5 * (abs(lo) or 1.0), hi + 0.5 * (abs(hi) or 1.0)
-    room = 3 * (hi - lo)
+    room = 1.5 * (hi - lo)
     p_lo, p_hi = (lo, hi) if prior is None else np.quantile(prior, [0.02, 0.98])
     return float(min(lo, max(p_lo, lo - room))), float(max(hi, min(p_hi, hi + room)))
 

@@ -19,7 +19,8 @@ from scalingkit.core.names import CHAIN, DRAW, GROUP, RUN
 from scalingkit.infer.model import Model
 from scalingkit.infer.predict import predict
 
-MOST_RUNS, MOST_DRAWS, STEPS = 400, 1000, 41
+MOST_RUNS, MOST_DRAWS, STEPS = 400, 800, 31
+PADDED = 6  # groups are predicted in this many rows, so that choosing another group compiles nothing
 POINT = "x_point"
 
 
@@ -102,9 +103,11 @@ def sliced(seen: Seen, along: str, level: float, reach: float, quantiles: list[f
     others = [x for x in model.law.inputs if x != along]
     held = {x: np.array([np.quantile(o[x], level) for o in own]) for x in others}
     x = np.stack([_axis(o[along], reach) for o in own])
-    labels = {d: (GROUP, v) for d, v in seen.labels.items()}
-    design = xr.Dataset({along: ((GROUP, POINT), x)} | {k: (GROUP, v) for k, v in held.items()}, coords=labels)
-    out = xr.Dataset({"x": ((GROUP, POINT), x), "band": _quantiles(seen.predicted(design), quantiles)})
+    row = np.minimum(np.arange(max(groups, PADDED if seen.labels else 1)), groups - 1)
+    labels = {d: (GROUP, np.array(v)[row]) for d, v in seen.labels.items()}
+    design = xr.Dataset({along: ((GROUP, POINT), x[row])} | {k: (GROUP, v[row]) for k, v in held.items()}, coords=labels)
+    band = _quantiles(seen.predicted(design)[:, :groups], quantiles)
+    out = xr.Dataset({"x": ((GROUP, POINT), x), "band": band})
     out["x"].attrs["last"] = json.dumps([float(o[along].max()) for o in own])
     if others:
         out["held"] = ((GROUP, "input"), np.stack([held[k] for k in others], 1))
@@ -112,7 +115,7 @@ def sliced(seen: Seen, along: str, level: float, reach: float, quantiles: list[f
     if model.outcome != model.law.output:  # counts and the like are not on the curve's scale
         return out
     if not model.likelihood.needs():
-        out["outcome"] = _quantiles(seen.predicted(design, "outcome"), quantiles)
+        out["outcome"] = _quantiles(seen.predicted(design, "outcome")[:, :groups], quantiles)
     return out.merge(_moved(seen, held, along))
 
 
@@ -129,11 +132,15 @@ def _axis(seen: np.ndarray, reach: float) -> np.ndarray:
 
 def _moved(seen: Seen, held: Mapping[str, np.ndarray], along: str) -> xr.Dataset:
     assert seen.model is not None
-    mine = seen.data.isel({RUN: seen.some}).drop_vars(RUN, errors="ignore")
+    shown = seen.some.size
+    fill = np.full(min(seen.y.size, MOST_RUNS) - shown, seen.some[0])  # one size of table, whatever is chosen
+    at = np.concatenate([seen.some, fill])
+    mine = seen.data.isel({RUN: at}).drop_vars(RUN, errors="ignore")
     inputs = {k: (RUN, mine[k].values) for k in seen.model.law.inputs}
     labels = {d: (RUN, mine[d].values) for d in seen.labels}
-    there = {k: (RUN, v[seen.group[seen.some]]) for k, v in held.items()}
-    old, new = (np.median(seen.predicted(xr.Dataset(d, coords=labels)), axis=0) for d in (inputs, inputs | there))
+    there = {k: (RUN, v[seen.group[at]]) for k, v in held.items()}
+    designs = (xr.Dataset(d, coords=labels) for d in (inputs, inputs | there))
+    old, new = (np.median(seen.predicted(d), axis=0)[:shown] for d in designs)
     y = seen.y[seen.some]
     positive = min(y.min(), old.min(), new.min()) > 0
-    return seen.runs(x=mine[along].values, y=y * new / old if positive else y + new - old, seen=y)
+    return seen.runs(x=mine[along].values[:shown], y=y * new / old if positive else y + new - old, seen=y)

@@ -297,7 +297,7 @@ def _worded(read: xr.Dataset, answers: int) -> str:
     numbers = {"answers": answers, "correlation": float(read["cloud_correlation"].values[0])}
     numbers |= {k: float(read.attrs[k]) for k in ("level", "reach", "prob")}
     if "band" in read:
-        numbers["band-width"] = float((read["band"][0, -1, 2] - read["band"][0, -1, 0]))
+        numbers["band-width"] = float(read["band"][0, -1, 2] - read["band"][0, -1, 0])
     attributes = " ".join(f'data-{k}="{v!r}"' for k, v in numbers.items())
     lines = "".join(f"<div>{html.escape(text)}</div>" for text in rest.said(read))
     return f'<div class="sk-words" role="status" {attributes}>{lines}<div class="sk-table">{_table(read)}</div></div>'

@@ -58,8 +58,8 @@ explorer = IdentifiabilityExplorer(gap=0.02, sd_log_tpp=0.1)
 explorer
 """
 # From the key to the later of the words and the last of Plotly's redraws; over when none has come for a while
-WATCH = """() => {
-    const box = document.querySelector('.sk-explorer'), plot = box.querySelector('.js-plotly-plot');
+WATCH = """box => {
+    const plot = box.querySelector('.js-plotly-plot');
     const answers = () => Number(box.querySelector('.sk-words').dataset.answers), before = answers();
     let start = 0, words = 0, drawn = 0;
     const redrawn = () => { drawn = performance.now() };
@@ -81,8 +81,38 @@ def slider_move(page: Any, i: int) -> float:
     """One press of an arrow key on the slider of the sd of log TPP: all eight pictures move."""
     page.wait_for_selector(".sk-explorer .js-plotly-plot .trace", state="attached", timeout=60_000)
     page.locator('.sk-explorer .widget-slider:has-text("sd of log TPP") .noUi-handle').focus()
-    page.evaluate(WATCH)
-    page.keyboard.press("ArrowRight")
+    return watched(page, ".sk-explorer", "ArrowRight")
+
+
+PORTRAIT = """
+import numpy as np
+import scalingkit as sk
+from scalingkit.core import runs as tables
+from scalingkit.infer.laplace import laplace
+from scalingkit.widgets import PosteriorExplorer
+
+rng = np.random.default_rng(1)
+N, D = 10 ** rng.uniform(7, 10, 240), 10 ** rng.uniform(9, 12, 240)
+loss = (1.8 + 480 * N**-0.35 + 2100 * D**-0.37) * np.exp(0.01 * rng.standard_normal(240))
+corpus = np.array(["a", "b", "c", "d", "e", "f"])[np.arange(240) % 6]
+runs = tables.make(N=N, D=D, loss=loss, corpus=corpus)
+model = sk.Model("chinchilla", {"alpha": sk.Partial("corpus"), "E": sk.Separate("corpus")})
+explorer = PosteriorExplorer(laplace(model, runs, draws=4000))
+explorer
+"""
+
+
+def portrait_move(page: Any, i: int) -> float:
+    """One press of an arrow key on the quantile of the slice: six groups of 40 runs, 4000 draws."""
+    page.wait_for_selector(".sk-portrait .js-plotly-plot .trace", state="attached", timeout=60_000)
+    page.locator('.sk-portrait .widget-slider:has-text("others at") .noUi-handle').focus()
+    return watched(page, ".sk-portrait", "ArrowRight" if i % 14 < 7 else "ArrowLeft")
+
+
+def watched(page: Any, box: str, key: str) -> float:
+    """Milliseconds from the key to the last thing redrawn in the box."""
+    page.locator(box).first.evaluate(WATCH)
+    page.keyboard.press(key)
     return float(page.evaluate("() => window.skMove"))
 
 
@@ -90,6 +120,7 @@ def slider_move(page: Any, i: int) -> float:
 BOARDS: dict[str, tuple[str, str, Callable[[Any, int], float]]] = {
     "DesignBoard: one run moved": (DESIGN_BOARD, ".sk-board .plan", key_move),
     "IdentifiabilityExplorer: one step of a slider": (EXPLORER, ".sk-explorer .sk-words", slider_move),
+    "PosteriorExplorer: one step of a slider": (PORTRAIT, ".sk-portrait .sk-words", portrait_move),
 }
 
 

@@ -105,7 +105,9 @@ def sliced(seen: Seen, along: str, level: float, reach: float, quantiles: list[f
     x = np.stack([_axis(o[along], reach) for o in own])
     row = np.minimum(np.arange(max(groups, PADDED if seen.labels else 1)), groups - 1)
     labels = {d: (GROUP, np.array(v)[row]) for d, v in seen.labels.items()}
-    design = xr.Dataset({along: ((GROUP, POINT), x[row])} | {k: (GROUP, v[row]) for k, v in held.items()}, coords=labels)
+    design = xr.Dataset(
+        {along: ((GROUP, POINT), x[row])} | {k: (GROUP, v[row]) for k, v in held.items()}, coords=labels
+    )
     band = _quantiles(seen.predicted(design)[:, :groups], quantiles)
     out = xr.Dataset({"x": ((GROUP, POINT), x), "band": band})
     out["x"].attrs["last"] = json.dumps([float(o[along].max()) for o in own])

@@ -23,6 +23,8 @@ from typing import Any
 import ipywidgets
 import xarray as xr
 
+from scalingkit.widgets.wide import Wide
+
 VIEW = "application/vnd.jupyter.widget-view+json"
 
 
@@ -124,7 +126,7 @@ class Panel(Live, ipywidgets.VBox):
         self.line = ipywidgets.HTML()
         super().__init__(**layout)
         self.picture = self.view()
-        self.children = self.arranged()
+        self.children = [*self.arranged(), Wide()]
         self.refresh()
         for c in self.control.values():
             c.observe(self.refresh, names="value")

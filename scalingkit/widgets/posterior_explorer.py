@@ -162,16 +162,16 @@ def _traces() -> list[tuple[go.Scatter, tuple[int, int]]]:
 
 
 def _drawn(read: xr.Dataset) -> dict[str, dict[str, Any]]:
-    """Trace -> its x, y and colour; what is not named is empty."""
+    """Trace -> its x, y and colours; what is not named is empty. Colours for all: plotly resets what an update leaves out."""
     colours = rest.colours(read)
     out: dict[str, dict[str, Any]] = {}
     for i in range(read.sizes["param"]):
         one = read.isel(param=i)
         x = one["value"].values
         if np.isfinite(one["prior_density"]).all():
-            out[f"prior-{i}"] = dict(x=x, y=one["prior_density"].values)
+            out[f"prior-{i}"] = dict(x=x, y=one["prior_density"].values, line_color=PRIOR)
         if bool(one["shared"]):
-            out[f"all-{i}"] = dict(x=x, y=one["density"].values[0])
+            out[f"all-{i}"] = dict(x=x, y=one["density"].values[0], line_color=INK, fillcolor=_pale(INK))
             continue
         for g, c in enumerate(colours):
             out[f"density-{i}-{g}"] = dict(x=x, y=one["density"].values[g], line_color=c, fillcolor=_pale(c))
@@ -186,7 +186,7 @@ def _drawn(read: xr.Dataset) -> dict[str, dict[str, Any]]:
         out |= _points(read, str(g), g, c)
     if read.attrs["along"] == FIT and read.sizes.get("run"):
         ends = [float(f(read[k].values)) for f, k in ((np.min, "run_y"), (np.max, "run_y"))]
-        out["equal"] = dict(x=ends, y=ends)
+        out["equal"] = dict(x=ends, y=ends, line_color=PRIOR)
         out |= _points(read, "none", -1, PRIOR)
     return out
 
@@ -197,7 +197,9 @@ def _bands(read: xr.Dataset, g: int, colour: str) -> dict[str, dict[str, Any]]:
     x = read["x"].values[g]
     low, mid, high = read["band"].values[g].T
     out = {
-        f"band-{g}": dict(x=np.r_[x, x[::-1]], y=np.r_[low, high[::-1]], fillcolor=_pale(colour)),
+        f"band-{g}": dict(
+            x=np.r_[x, x[::-1]], y=np.r_[low, high[::-1]], fillcolor=_pale(colour), line_color=_pale(colour)
+        ),
         f"middle-{g}": dict(x=x, y=mid, line_color=colour),
     }
     if "outcome" in read:
@@ -253,7 +255,7 @@ def _frame(figure: go.Figure) -> None:
         gridcolor=GRID, zeroline=False, linecolor=PRIOR, showline=True, title_standoff=2, fixedrange=True
     )
     for i in range(MOST_PARAMS):
-        figure.update_yaxes(showticklabels=False, rangemode="tozero", row=i // 2 + 1, col=i % 2 + 1)
+        figure.update_yaxes(showticklabels=False, showgrid=False, rangemode="tozero", row=i // 2 + 1, col=i % 2 + 1)
 
 
 # axes of the cells, in the order in which make_subplots numbers them: by row

@@ -97,7 +97,9 @@ def test_windows_and_scales():
     low, high = window(post, prior)
     assert low < 0.97 and high > 1.03 and high - low < 0.6  # the posterior is no needle
     assert window(np.full(9, 2.0), None) == (1.0, 3.0)
-    assert on_log(np.geomspace(1, 100, 50)) and not on_log(np.linspace(9, 10, 50)) and not on_log(np.linspace(-9, 9, 50))
+    assert (
+        on_log(np.geomspace(1, 100, 50)) and not on_log(np.linspace(9, 10, 50)) and not on_log(np.linspace(-9, 9, 50))
+    )
 
 
 def test_the_strongest_pair_is_shown_unless_another_is_asked_for(tree):

@@ -152,3 +152,12 @@ def test_the_text_takes_the_themes_ink(page):
         f"return [c, getComputedStyle(document.querySelector('{PLOT} .xtick text')).fill] }})()"
     )
     assert wanted == got != "rgb(118, 124, 133)"
+
+
+def test_the_plots_are_as_wide_as_their_cell_and_stay_so(page):
+    fits = f"() => {{ const p = document.querySelector('{PLOT}'); return p._fullLayout.width === p.clientWidth }}"
+    page.wait_for_function(fits, timeout=20_000)
+    before = page.evaluate(f"document.querySelector('{PLOT}').clientWidth")
+    page.keyboard.press("Control+b")  # JupyterLab's sidebar goes
+    page.wait_for_function(f"n => document.querySelector('{PLOT}').clientWidth > n", arg=before, timeout=20_000)
+    page.wait_for_function(fits, timeout=20_000)
